@@ -1,0 +1,1 @@
+"""Benchmarks: definitions in YAML, problems from a local folder or the hub, pinned by content."""

@@ -1,0 +1,8 @@
+"""`ba-eval eval`."""
+
+import argparse
+from typing import Any
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    commands.add_parser("eval")

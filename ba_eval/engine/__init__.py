@@ -1,0 +1,1 @@
+"""Engines: a vLLM child process per checkpoint, or a running OpenAI-compatible server."""

@@ -1,0 +1,1 @@
+"""Graders: math answers and programs, each in processes that can be killed."""
