@@ -11,7 +11,9 @@ weights, tokenizer, prompt template, benchmark content, sampling parameters and 
 of older keys (a checkpoint overwritten in place); only those under the plan's key count.
 """
 
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import msgspec
 
@@ -94,3 +96,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     marks: tuple[str, ...] = ()
     """Marks of the whole run, as `unsafe: code ran without a sandbox`."""
     suite: str | None = None
+
+
+def records_path(run: Path, what: Literal["samples", "verdicts"], model: str, benchmark: str) -> Path:
+    """The file that holds the records of one model on one benchmark; any name makes a safe file name."""
+    return run / what / quote(model, safe="@+=, ") / f"{quote(benchmark, safe='@+=, ')}.jsonl"
