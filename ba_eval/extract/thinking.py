@@ -1,0 +1,47 @@
+"""Separates a reasoning model's thinking from its answer."""
+
+import re
+
+_TAG = re.compile(r"<(/?)think>")
+
+
+def split_thinking(text: str) -> tuple[str | None, str, bool]:
+    """Splits a response at its `<think>` blocks; linear in its length.
+
+    Returns `(thinking, answer, closed)`. `thinking` is None where there is none. A template that opens the block in the
+    prompt leaves only `</think>` in the response: everything before it is thinking. `closed` is False where the last
+    block never ends; nothing was answered then, and `answer` is empty.
+
+    An opening tag counts at the start of a line only, so that an answer may speak of `<think>`; inside a block a
+    further one means nothing. A closing tag ends the thinking wherever it stands.
+    """
+    thinking: list[str] = []
+    answer: list[str] = []
+    inside = False
+    start = 0
+    for tag in _TAG.finditer(text):
+        closing = bool(tag[1])
+        if not closing and (inside or not _starts_line(text, tag.start())):
+            continue
+        piece = text[start : tag.start()]
+        if not closing:
+            answer.append(piece)
+        elif inside:
+            thinking.append(piece)
+        else:  # no opening tag before it: all so far was thinking
+            thinking += answer
+            thinking.append(piece)
+            answer.clear()
+        inside = not closing
+        start = tag.end()
+    if inside:
+        thinking.append(text[start:])
+        return "".join(thinking), "", False
+    answer.append(text[start:])
+    return ("".join(thinking) if start else None), "".join(answer), True
+
+
+def _starts_line(text: str, position: int) -> bool:
+    while position and text[position - 1] in " \t":
+        position -= 1
+    return position == 0 or text[position - 1] in "\r\n"
