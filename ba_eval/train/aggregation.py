@@ -257,7 +257,8 @@ def _subsets(signs: Ints, groups: Ints) -> Ints:
 
 def _sum(values: Floats, labels: Ints) -> Floats:
     """Returns for every response the sum over all that share its label, shape (N,)."""
-    return np.asarray(np.bincount(labels, values)[labels], dtype=np.float64)
+    total: Floats = np.bincount(labels, values).astype(np.float64)[labels]
+    return total
 
 
 def _divide(top: ArrayLike, bottom: ArrayLike, undefined: float = 0.0) -> Floats:
