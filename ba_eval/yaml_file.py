@@ -78,7 +78,8 @@ def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | 
         key = f"{at}.{name}"
         what = f"unknown key '{name}'{nearest(name, _fields_at(type, at))}"
     else:
-        key = at
+        own_check = re.match(r"(\w+): ", what)  # raised by a Struct's __post_init__, which names the key itself
+        key = f"$.{own_check[1]}" if at == "$" and own_check else at
         what = (f"{at[2:]}: " if at != "$" else "") + what.replace("Object missing required field", "missing key")
     line = (lines or {}).get(key)
     raise InputError(f"{where}{f':{line}' if line else ''}: {what}")
@@ -97,7 +98,7 @@ def _fields_at(type: Any, at: str) -> list[str]:
 def _struct_fields(type: Any) -> tuple[Any, ...]:
     for candidate in (type, *getattr(type, "__args__", ())):
         if isinstance(candidate, msgspec.StructMeta):
-            return msgspec.structs.fields(candidate)
+            return msgspec.structs.fields(candidate)  # type: ignore[arg-type]
     return ()
 
 

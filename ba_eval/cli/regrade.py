@@ -1,8 +1,43 @@
 """`ba-eval regrade`."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
-    commands.add_parser("regrade")
+    parser = commands.add_parser(
+        "regrade",
+        help="grade the stored samples of a run again, without an engine",
+        epilog="example:\n  ba-eval regrade results/ba-vs-token --diff",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `eval --out` wrote")
+    parser.add_argument("--diff", action="store_true", help="show every verdict that changes")
+    parser.add_argument("--data-dir", metavar="DIR", help="folder with <benchmark>.jsonl files, if it has moved")
+    parser.add_argument("--workers", type=int, help="grading processes (default: the cores)")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ba_eval.progress import RunProgress
+    from ba_eval.regrade import regrade, summarise
+    from ba_eval.results import load
+    from ba_eval.tables import print_table, write_summary
+
+    progress = RunProgress()
+    changes = regrade(arguments.folder, progress, data_dir=arguments.data_dir, workers=arguments.workers)
+    results = load(arguments.folder)
+    write_summary(arguments.folder, results)
+    code = print_table(results)
+    if arguments.diff:
+        for change in changes:
+            before, after = change.before, change.after
+            progress.note(
+                f"{change.model} {change.benchmark} {after.problem_id}#{after.index}: {before.outcome} "
+                f"({before.reason}) -> {after.outcome} ({after.reason}); answer {(after.extracted or '')[:80]!r}"
+            )
+    for line in summarise(changes) or ["no verdict changed"]:
+        progress.note(line)
+    return code

@@ -1,0 +1,229 @@
+"""Turns what was asked into what is wanted: checkpoints, benchmarks, graders, and the key of each sample.
+
+All that can be wrong with the input is found here, before anything is written.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ba_eval.benchmark import Benchmark, expand_suites, load, parse_spec
+from ba_eval.benchmark.problem import Problem
+from ba_eval.checkpoint import Checkpoint, expand_models, resolve
+from ba_eval.config import RunConfig
+from ba_eval.engine.request import Sampling
+from ba_eval.errors import InputError
+from ba_eval.grade.verdict import Grader
+from ba_eval.prompt import Renderer
+from ba_eval.records import Plan, PlannedBenchmark, PlannedModel
+from ba_eval.yaml_file import convert
+
+# Engine arguments that change which tokens come out; the others only change how fast.
+NUMERIC_ENGINE_ARGS = ("dtype", "quantization", "kv_cache_dtype", "hf_overrides", "load_format")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model under test: a checkpoint with its prompt renderer, or a model behind a server."""
+
+    model: PlannedModel
+    prompt_identity: str
+    checkpoint: Checkpoint | None = None
+    renderer: Renderer | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """One benchmark of the run, with the sampling it will be run with."""
+
+    benchmark: Benchmark
+    n: int
+    sampling: Sampling
+
+    @cached_property
+    def problems(self) -> dict[str, Problem]:
+        """The problems by id."""
+        return {problem.id: problem for problem in self.benchmark.problems}
+
+    @property
+    def wanted(self) -> int:
+        """How many samples the run wants of each model."""
+        return self.n * len(self.benchmark.problems)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run, ready to start: nothing is left that bad input could break."""
+
+    config: RunConfig
+    subjects: tuple[Subject, ...]
+    tasks: tuple[Task, ...]
+    plan: Plan
+    components: dict[str, dict[str, Any]]
+    """key -> what went into it, so that a later run can say what changed."""
+    graders: dict[str, Grader] = field(default_factory=dict)
+    """benchmark name -> grader; benchmarks of one kind and options share one."""
+
+    def close(self) -> None:
+        """Ends the grading processes."""
+        for grader in {id(grader): grader for grader in self.graders.values()}.values():
+            grader.close()
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Resolves a run. Raises InputError for everything that cannot be run as asked."""
+    tasks = load_tasks(config)
+    subjects = _server_subjects(config) if config.server else _checkpoint_subjects(config)
+    components: dict[str, dict[str, Any]] = {}
+    keys: dict[str, dict[str, str]] = {}
+    for subject in subjects:
+        for task in tasks:
+            parts = _key_components(config, subject, task)
+            key = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
+            components[key] = parts
+            keys.setdefault(subject.model.name, {})[task.benchmark.name] = key
+    graders = make_graders(config, [task.benchmark for task in tasks])
+    plan = Plan(
+        models=tuple(subject.model for subject in subjects),
+        benchmarks=tuple(_planned_benchmark(task) for task in tasks),
+        keys=keys,
+        ks=config.k,
+        seed=config.seed,
+        marks=("code ran without a sandbox (--unsafe)",) if config.unsafe else (),
+    )
+    return Prepared(config, tuple(subjects), tuple(tasks), plan, components, graders)
+
+
+def load_tasks(config: RunConfig) -> list[Task]:
+    """Loads the benchmarks that the configuration names, suites expanded."""
+    tasks: dict[str, Task] = {}
+    for spec in expand_suites(config.benchmarks):
+        name, n = parse_spec(spec)
+        benchmark = load(
+            name,
+            data_dir=Path(config.data_dir) if config.data_dir else None,
+            accept_content=config.accept_content,
+            limit=config.limit,
+        )
+        if benchmark.name in tasks:
+            raise InputError(f"benchmark {benchmark.name} is asked for twice")
+        n = n or config.n or benchmark.n
+        if n < max(config.k):
+            raise InputError(
+                f"{benchmark.name}: pass@{max(config.k)} needs at least {max(config.k)} samples per problem, "
+                f"but n is {n}; write {benchmark.name}:{max(config.k)} or lower -k"
+            )
+        tasks[benchmark.name] = Task(benchmark, n, _sampling(config, benchmark))
+    return list(tasks.values())
+
+
+def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Grader]:
+    """Makes the graders, one for each kind and options. Raises InputError where code has no sandbox to run in."""
+    from ba_eval.grade.code import CodeGrader
+    from ba_eval.grade.math import MathGrader, MathOptions
+
+    made: dict[bytes, Grader] = {}
+    graders: dict[str, Grader] = {}
+    for benchmark in benchmarks:
+        is_math = benchmark.kind == "math"
+        key = msgspec.json.encode(benchmark.grader) if is_math else b"code"
+        if key not in made:
+            made[key] = (
+                MathGrader(convert(benchmark.grader, MathOptions, where=benchmark.name))
+                if is_math
+                else CodeGrader(workers=config.workers, level=config.sandbox_level, unsafe=config.unsafe)
+            )
+        graders[benchmark.name] = made[key]
+    return graders
+
+
+def _sampling(config: RunConfig, benchmark: Benchmark) -> Sampling:
+    """The run's sampling parameters, or the benchmark's own where the run gives none."""
+    asked = {name: getattr(config, name) for name in ("temperature", "top_p", "top_k", "min_p", "max_tokens")}
+    own = {"temperature": benchmark.temperature, "top_p": benchmark.top_p, "max_tokens": benchmark.max_tokens}
+    return Sampling(**{**own, **{name: value for name, value in asked.items() if value is not None}})
+
+
+def _checkpoint_subjects(config: RunConfig) -> list[Subject]:
+    subjects = []
+    for name, path in expand_models(config.model_specs()):
+        checkpoint = resolve(name, path, trust_remote_code=config.trust_remote_code)
+        renderer = Renderer(checkpoint, config.template, dict(config.template_args), config.system)
+        model = PlannedModel(
+            name=name,
+            path=path,
+            weights=checkpoint.weights,
+            aggregation=checkpoint.aggregation,
+            step=checkpoint.step,
+            training_seed=checkpoint.training_seed,
+            marks=(renderer.description,),
+        )
+        subjects.append(Subject(model, renderer.identity, checkpoint, renderer))
+    return subjects
+
+
+def _server_subjects(config: RunConfig) -> list[Subject]:
+    """Models behind `--server`: the server applies its own chat template; its weights are known by name alone."""
+    if config.template:
+        raise InputError("--template has no effect with --server: the server applies its own chat template")
+    if config.engine_args:
+        raise InputError("--engine-arg has no effect with --server: give the arguments to the server")
+    prompt = msgspec.json.encode({"system": config.system, "template_args": config.template_args}, order="sorted")
+    subjects = []
+    for spec in config.model_specs():
+        name, equals, served = spec.partition("=")
+        served = served if equals else name
+        name = name if equals else served.rstrip("/").split("/")[-1]
+        model = PlannedModel(
+            name=name, path=served, weights=f"server:{config.server[0]}:{served}", marks=("behind a server",)
+        )
+        subjects.append(Subject(model, f"server:{hashlib.sha256(prompt).hexdigest()[:16]}"))
+    if len({subject.model.name for subject in subjects}) < len(subjects):
+        raise InputError("two models have the same name; write --model NAME=ID with names of their own")
+    return subjects
+
+
+def _key_components(config: RunConfig, subject: Subject, task: Task) -> dict[str, Any]:
+    """All that a sample depends on, besides problem and index."""
+    engine = {name: config.engine_args[name] for name in NUMERIC_ENGINE_ARGS if name in config.engine_args}
+    return {
+        "weights": subject.model.weights,
+        "tokenizer and prompt template": subject.prompt_identity,
+        "benchmark": task.benchmark.name,
+        "benchmark content": task.benchmark.content,
+        "benchmark prompt": task.benchmark.prompt,
+        "sampling": msgspec.to_builtins(task.sampling),
+        "seed": config.seed,
+        "engine arguments": engine,
+    }
+
+
+def _planned_benchmark(task: Task) -> PlannedBenchmark:
+    benchmark = task.benchmark
+    return PlannedBenchmark(
+        name=benchmark.name,
+        title=benchmark.title,
+        kind=benchmark.kind,
+        n=task.n,
+        problem_ids=tuple(task.problems),
+        content=benchmark.content,
+        excluded={pid: reason for pid, reason in benchmark.excluded.items() if pid in task.problems},
+        max_tokens=task.sampling.max_tokens,
+        marks=tuple(benchmark.marks),
+    )
+
+
+def changed_components(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Names what differs between two keys' components, with both values where they are short."""
+    changes = []
+    for name in new:
+        before, after = old.get(name), new[name]
+        if before != after:
+            short = f" ({before} -> {after})" if len(f"{before}{after}") < 100 else ""
+            changes.append(f"{name}{short}")
+    return changes

@@ -1,0 +1,196 @@
+"""The run folder: appended records that survive kill -9 and a full disk, one writer at a time."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+
+from ba_eval.errors import InputError, MachineError
+from ba_eval.records import Plan, Sample, VerdictRecord, records_path
+
+R = TypeVar("R", Sample, VerdictRecord)
+_encoder = msgspec.json.Encoder()
+
+
+class StoreError(MachineError):
+    """The run folder cannot be written: a full or failing disk. Nothing more can be recorded."""
+
+
+class RunFolder:
+    """A run folder opened for writing, as a context manager that holds its lock.
+
+    Raises InputError where another process writes to the folder, or where it holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._appenders: dict[Path, _Appender] = {}
+
+    def __enter__(self) -> "RunFolder":
+        from filelock import FileLock, Timeout
+
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path}: is a file; --out needs a folder")
+        if self.path.is_dir() and any(self.path.iterdir()) and not _is_run(self.path):
+            raise InputError(f"{self.path}: holds other files and is not a run folder; give an empty or new --out")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            # The kernel releases the lock when the process dies, however it dies.
+            self._lock = FileLock(self.path / "run.lock")
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise InputError(f"{self.path}: another ba-eval is writing to this run folder; wait, or stop it") from None
+        except OSError as error:
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from None
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for appender in self._appenders.values():
+            appender.close()
+        self._lock.release()
+        if error is not None and [entry.name for entry in self.path.iterdir()] == [
+            "run.lock"
+        ]:  # refused before anything was written
+            (self.path / "run.lock").unlink()
+            self.path.rmdir()
+
+    def append(self, model: str, benchmark: str, record: Sample | VerdictRecord) -> None:
+        """Appends one record. Raises StoreError where it cannot be written whole; the file stays sound."""
+        path = records_path(self.path, "samples" if isinstance(record, Sample) else "verdicts", model, benchmark)
+        appender = self._appenders.get(path)
+        if appender is None:
+            appender = self._appenders[path] = _Appender(path)
+        appender.append(_encoder.encode(record) + b"\n")
+
+    def samples(self, model: str, benchmark: str) -> Iterator[Sample]:
+        """Yields the samples on disk, of all keys."""
+        return read_records(records_path(self.path, "samples", model, benchmark), Sample)
+
+    def verdicts(self, model: str, benchmark: str) -> Iterator[VerdictRecord]:
+        """Yields the verdicts on disk, of all keys."""
+        return read_records(records_path(self.path, "verdicts", model, benchmark), VerdictRecord)
+
+    def drop(self, model: str, benchmark: str, type: type[R], unwanted: Callable[[R], bool]) -> int:
+        """Removes the records that are unwanted, so that they are made again; returns how many."""
+        path = records_path(self.path, "samples" if type is Sample else "verdicts", model, benchmark)
+        count = sum(map(unwanted, read_records(path, type)))
+        if count:
+            kept = (_encoder.encode(record) + b"\n" for record in read_records(path, type) if not unwanted(record))
+            write_atomically(path, kept)
+        return count
+
+    def replace_verdicts(self, model: str, benchmark: str, verdicts: Iterable[VerdictRecord]) -> None:
+        """Puts these verdicts in the place of those on disk, all or none."""
+        path = records_path(self.path, "verdicts", model, benchmark)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, (_encoder.encode(verdict) + b"\n" for verdict in verdicts))
+
+    def write_yaml(self, name: str, data: Any) -> None:
+        """Writes a YAML file of the folder, whole or not at all."""
+        import yaml
+
+        write_atomically(self.path / name, [yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()])
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Writes a JSON file of the folder, whole or not at all."""
+        write_atomically(self.path / name, [msgspec.json.format(_encoder.encode(data), indent=2) + b"\n"])
+
+
+class _Appender:
+    """An append-only file of lines. A torn last line, left by a kill or a full disk, is cut off on opening."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            cut_torn_line(path)
+            self._file = path.open("ab", buffering=0)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
+
+    def append(self, line: bytes) -> None:
+        start = self._file.tell()
+        rest = memoryview(line)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            self._file.truncate(start)
+            raise StoreError(
+                f"{self._path}: cannot be written: {error.strerror}; make room and run the same command again"
+            ) from None
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def cut_torn_line(path: Path) -> None:
+    """Truncates the file behind its last newline."""
+    if not path.exists():
+        return
+    with path.open("rb+") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - 65536)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            file.truncate(end)
+
+
+def read_records(path: Path, type: type[R]) -> Iterator[R]:
+    """Yields the whole lines of a records file; a torn last line is left out.
+
+    Raises InputError naming file and line where a line is not a record.
+    """
+    decoder = msgspec.json.Decoder(type)
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:
+        return
+    with file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on") from None
+
+
+def read_plan(run: Path) -> Plan:
+    """Reads what the run folder wants. Raises InputError where there is no run."""
+    try:
+        return msgspec.json.decode((run / "plan.json").read_bytes(), type=Plan)
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{run}: is not a run folder (no plan.json); give what `eval --out` wrote") from None
+    except msgspec.DecodeError as error:
+        raise InputError(f"{run / 'plan.json'}: is not a plan: {error}") from None
+
+
+def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
+    """Writes a file whole or not at all."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(chunks)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _is_run(path: Path) -> bool:
+    # A run that was stopped before its plan was written holds the lock file alone.
+    return any((path / name).exists() for name in ("plan.json", "run.lock"))
