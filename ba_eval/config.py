@@ -60,7 +60,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             value = getattr(self, name)
             # `not >=` so that NaN is refused too
             if value is not None and (not value >= low or (high is not None and value > high)):
-                raise ValueError(f"{name}: {value} is out of range ({low} to {'any' if high is None else high})")
+                raise ValueError(f"{name}: {value:g} is out of range ({low} to {'any' if high is None else high})")
         if self.top_p == 0:
             raise ValueError("top_p: must be above 0")
         if not self.k or min(self.k) < 1:
@@ -104,7 +104,8 @@ def load_config(path: Path | None, settings: Sequence[str], flags: Mapping[str, 
         data["models"] = [data["models"]]
     if isinstance(data.get("k"), int):
         data["k"] = [data["k"]]
-    return convert(data, RunConfig, where=where, lines=lines)
+    elsewhere = f"{where} and the command line" if path and (settings or flags) else ""
+    return convert(data, RunConfig, where=where, lines=lines, elsewhere=elsewhere)
 
 
 def apply_setting(data: dict[str, Any], setting: str, lines: dict[str, int]) -> None:

@@ -63,8 +63,11 @@ def _note_lines(node: Any, at: str, lines: dict[str, int], path: Path) -> None:
             _note_lines(value, f"{at}[{i}]", lines, path)
 
 
-def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | None = None) -> T:
-    """Converts plain data to a Struct that forbids unknown fields; InputError names the key, its line, the nearest."""
+def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | None = None, elsewhere: str = "") -> T:
+    """Converts plain data to a Struct that forbids unknown fields; InputError names the key, its line, the nearest.
+
+    `elsewhere` is named instead of `where` for keys that have no line in the file.
+    """
     try:
         return msgspec.convert(data, type)
     except msgspec.ValidationError as error:
@@ -82,7 +85,7 @@ def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | 
         key = f"$.{own_check[1]}" if at == "$" and own_check else at
         what = (f"{at[2:]}: " if at != "$" else "") + what.replace("Object missing required field", "missing key")
     line = (lines or {}).get(key)
-    raise InputError(f"{where}{f':{line}' if line else ''}: {what}")
+    raise InputError(f"{where}:{line}: {what}" if line else f"{elsewhere or where}: {what}")
 
 
 def _fields_at(type: Any, at: str) -> list[str]:
