@@ -1,0 +1,260 @@
+"""Takes the program out of a response. What is taken is run as it stands: it is never rewritten."""
+
+import ast
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ba_eval.extract.fences import PYTHON, Block, fenced_blocks
+from ba_eval.extract.thinking import split_thinking
+
+MAX_PROGRAM_CHARACTERS = 512 * 1024
+"""Longer programs are not run (the largest limit on source that contest sites set)."""
+
+_MAX_BLOCKS = 64
+_MAX_ATTEMPTS = 20
+_READS = re.compile(r"\b(?:input|stdin|fileinput|open\s*\(\s*0|read\s*\(\s*0)\b")
+_PRINTS = re.compile(r"\b(?:print|stdout|write)\b")
+_CODE_LINE = re.compile(
+    r"(?:import\s|from\s+[\w.]+\s+import\b|(?:async\s+)?def\s|class\s|@\w|for\s|while\s|if\s|print\s*\(|sys\."
+    r"|[A-Za-z_][\w, ]*=)"
+)
+_parsing = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """The program of a response, or None.
+
+    `complete` is False where the response was cut off and the program may go on past its end. `continues` is True
+    where the program is the prompt's own code with the response as its continuation.
+    """
+
+    program: str | None
+    complete: bool = True
+    continues: bool = False
+
+
+def extract_program(
+    response: str, entry_point: str | None = None, prefix: str = "", truncated: bool = False
+) -> Extraction:
+    """Returns the program that answers: thinking is left out; then, in this order,
+
+    1. the last fenced block that defines `entry_point` (for a program on stdin: the last one that parses, where one
+       that reads and prints goes before one that only prints, and that before any other);
+    2. text without a fence that does so;
+    3. the body of a function that the prompt's code `prefix` began;
+    4. code between lines of prose;
+    5. the last block of Python, so that the verdict tells what is wrong with it.
+
+    `entry_point` is a function's name or `Class.method`; a function of `class Solution` may be named alone. A block
+    that the end of the response left open counts like the others, but where `truncated` (the engine's token limit
+    was hit) it comes after all complete ones.
+    """
+    _, answer, closed = split_thinking(response)
+    if not closed:
+        return Extraction(None, complete=not truncated)
+    leading, blocks = fenced_blocks(answer, lambda text: parse(text) is not None)
+    blocks = [block for block in blocks[-_MAX_BLOCKS:] if block.text.strip()]
+    accepts = _stdin_tests() if entry_point is None else [_definition_test(entry_point)]
+    found = _from_blocks(blocks, accepts, truncated)
+    if found is None:
+        found = _from_text(leading, accepts, entry_point, prefix, blocks, truncated)
+    if found is None:
+        found = _last_resort(blocks, truncated)
+    if found.program is not None and len(found.program) > MAX_PROGRAM_CHARACTERS:
+        return Extraction(None)
+    return found
+
+
+def parse(source: str) -> ast.Module | None:
+    """Parses hostile source; None where it is not Python, or too long or deep to be."""
+    return _parse(source)[0]
+
+
+def defines(tree: ast.Module, entry_point: str) -> bool:
+    """Whether running the module binds `entry_point`: at its top level, or as a method of a class there."""
+    owner, _, name = entry_point.rpartition(".")
+    bound = list(_bound(tree.body))
+    if not owner and any(found == name for found, _ in bound):
+        return True
+    for found, node in bound:
+        if (
+            isinstance(node, ast.ClassDef)
+            and found == (owner or "Solution")
+            and any(member == name for member, _ in _bound(node.body))
+        ):
+            return True
+    # A method asked for may be given as a plain function: judges of LeetCode style sets take either.
+    return bool(owner) and any(found == name and not isinstance(node, ast.ClassDef) for found, node in bound)
+
+
+def code_before_entry_point(prefix: str, entry_point: str | None) -> str:
+    """The part of the prompt's code that stands before the function or class asked for: imports and helpers."""
+    name = (entry_point or "").rpartition(".")
+    wanted = re.compile(rf"(?:async\s+)?(?:def|class)\s+{re.escape(name[0] or name[2])}\b")
+    lines = prefix.split("\n")
+    for number in range(len(lines) - 1, -1, -1):
+        if wanted.match(lines[number]) or re.match(r"class\s+Solution\b", lines[number]):
+            while number and lines[number - 1].startswith("@"):
+                number -= 1
+            return "\n".join(lines[:number]).strip("\n")
+    return prefix.strip("\n") if parse(prefix) is not None else ""
+
+
+Test = Callable[[str, ast.Module], bool]
+
+
+def _definition_test(entry_point: str) -> Test:
+    return lambda _, tree: defines(tree, entry_point)
+
+
+def _stdin_tests() -> list[Test]:
+    def prints(source: str, tree: ast.Module) -> bool:
+        return _PRINTS.search(source) is not None and _calls(tree)
+
+    return [
+        lambda source, tree: _READS.search(source) is not None and prints(source, tree),
+        prints,
+        lambda _, tree: _calls(tree) and not isinstance(tree.body[0], ast.Expr),
+    ]
+
+
+def _from_blocks(blocks: Sequence[Block], accepts: Iterable[Test], truncated: bool) -> Extraction | None:
+    trees = {block: parse(block.text) for block in blocks}
+    for complete_only in (True, False) if truncated else (False,):
+        for accept in accepts:
+            for python in (True, False):
+                for block in reversed(blocks):
+                    tree = trees[block]
+                    if tree is None or (block.language in PYTHON) is not python or (complete_only and not block.closed):
+                        continue
+                    if accept(block.text, tree):
+                        return Extraction(block.text, complete=block.closed or not truncated)
+    return None
+
+
+def _from_text(
+    leading: str,
+    accepts: Sequence[Test],
+    entry_point: str | None,
+    prefix: str,
+    blocks: Sequence[Block],
+    truncated: bool,
+) -> Extraction | None:
+    complete = bool(blocks) or not truncated
+    tree = parse(leading)
+    if tree is not None and any(accept(leading, tree) for accept in accepts):
+        return Extraction(leading, complete)
+    if entry_point is not None and prefix:
+        candidates = [(block.text, block.closed or not truncated) for block in blocks if block.language in PYTHON]
+        for body, whole in [(leading, complete), *candidates][::-1]:
+            if (program := _continued(prefix, body, entry_point)) is not None:
+                return Extraction(program, whole, continues=True)
+    for accept in accepts:
+        if (loose := _loose(leading, accept)) is not None:
+            return Extraction(loose, complete)
+    return None
+
+
+def _last_resort(blocks: Sequence[Block], truncated: bool) -> Extraction:
+    for tagged in (True, False):
+        for block in reversed(blocks):
+            if block.language in PYTHON and bool(block.language) is tagged:
+                tree = parse(block.text)
+                if tagged or (tree is not None and not all(isinstance(node, ast.Expr) for node in tree.body)):
+                    return Extraction(block.text, block.closed or not truncated)
+    return Extraction(None, complete=not truncated)
+
+
+def _continued(prefix: str, body: str, entry_point: str) -> str | None:
+    """The prompt's code with the body of its function after it, where that makes a program."""
+    body = body.lstrip("\r\n")
+    first = body.split("\n", 1)[0]
+    if not first.strip():
+        return None
+    if not prefix.endswith("\n"):
+        prefix += "\n"
+    if not first[0].isspace():
+        # Some servers strip the response, and so the indentation of its first line alone.
+        if re.search(r"\b(?:return|yield)\b", body) is None:
+            return None
+        body = "    " * (2 if "." in entry_point else 1) + body
+    lines = body.split("\n")
+    for _ in range(_MAX_ATTEMPTS):
+        program = prefix + "\n".join(lines)
+        tree, error = _parse(program)
+        if tree is not None:
+            return program if defines(tree, entry_point) else None
+        # Prose after the body: leave it out, never a line of the body itself.
+        cut = error - prefix.count("\n") - 1
+        if not 0 < cut < len(lines) or lines[cut][:1].isspace():
+            return None
+        lines = lines[:cut]
+    return None
+
+
+def _loose(text: str, accept: Test) -> str | None:
+    """Code among lines of prose without a fence: from a line that begins like code up to where Python ends."""
+    lines = text.split("\n")
+    passed = attempts = 0
+    for start, line in enumerate(lines):
+        if start < passed or not _CODE_LINE.match(line):
+            continue
+        chunk = lines[start:]
+        while attempts < _MAX_ATTEMPTS:
+            attempts += 1
+            source = "\n".join(chunk)
+            tree, error = _parse(source)
+            if tree is not None:
+                if accept(source, tree):
+                    return source
+                passed = start + len(chunk)
+                break
+            if not 1 < error <= len(chunk) or chunk[error - 1][:1].isspace():
+                break
+            chunk = chunk[: error - 1]
+    return None
+
+
+def _parse(source: str) -> tuple[ast.Module | None, int]:
+    """Parses; where that fails, the line of the error comes instead (0 where none is known)."""
+    if len(source) > MAX_PROGRAM_CHARACTERS:
+        return None, 0
+    try:
+        with _parsing, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(source), 0
+    except SyntaxError as error:
+        return None, error.lineno or 0
+    except (ValueError, RecursionError, MemoryError, OverflowError):
+        return None, 0
+
+
+def _calls(tree: ast.Module) -> bool:
+    return any(isinstance(node, ast.Call) for node in ast.walk(tree))
+
+
+def _bound(body: Sequence[ast.stmt]) -> Iterable[tuple[str, ast.stmt]]:
+    """Names that statements bind, those inside `if`, `try`, `with` and loops included."""
+    waiting = list(reversed(body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                for name in ast.walk(target):
+                    if isinstance(name, ast.Name):
+                        yield name.id, node
+        else:
+            for inner in ast.iter_child_nodes(node):
+                if isinstance(inner, ast.stmt):
+                    waiting.append(inner)
+                elif isinstance(inner, ast.ExceptHandler):
+                    waiting.extend(inner.body)
