@@ -1,0 +1,96 @@
+"""Rows of a benchmark, from a local JSONL file or from the hub at a pinned revision."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ba_eval.benchmark.definition import Source
+from ba_eval.errors import InputError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row, and where it stands for messages and for reading it again."""
+
+    data: Mapping[str, Any]
+    where: str
+    """As `data/aime24.jsonl:3`."""
+    release: str | None = None
+    """The release of the set whose file held it."""
+    path: Path | None = None
+    offset: int = 0
+    length: int = 0
+
+
+def jsonl_rows(path: Path, release: str | None = None) -> Iterator[Row]:
+    """Reads a JSONL file line by line; no more than one line is held. Blank lines are skipped."""
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                where = f"{path}:{number}"
+                if line.strip():
+                    yield Row(_json_object(line, where), where, release, path, offset, len(line))
+                offset += len(line)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _json_object(line: bytes, where: str) -> Mapping[str, Any]:
+    try:
+        data = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{where}: not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{where}: must be a JSON object with the columns of one problem")
+    return data
+
+
+def local_files(name: str, source: Source, data_dir: Path | None) -> dict[Path, str | None]:
+    """The local files that hold a benchmark (with their release, if known); empty where the folder has none.
+
+    These are `<name>.jsonl`, or `<name>/` with the hub's files, as `hf download --local-dir` leaves them.
+    """
+    if data_dir is None:
+        return {}
+    if not data_dir.is_dir():
+        raise InputError(f"data folder {data_dir}: there is no such folder (--data-dir, BA_EVAL_DATA_DIR)")
+    single = data_dir / f"{name}.jsonl"
+    if single.is_file():
+        return {single: None}
+    parts = {data_dir / name / file: release for release, file in source.files.items()}
+    return {path: release for path, release in parts.items() if path.is_file()}
+
+
+def hub_rows(name: str, source: Source, releases: Sequence[str]) -> Iterator[Row]:
+    """Reads a dataset of the hub, of sets in several files those of the releases.
+
+    Raises InputError where the hub cannot be reached or does not have it.
+    """
+    assert source.hub is not None
+    where = f"{source.hub}@{(source.revision or 'main')[:8]}"
+    try:
+        if source.files:
+            from huggingface_hub import hf_hub_download
+
+            for release in releases:
+                path = hf_hub_download(source.hub, source.files[release], repo_type="dataset", revision=source.revision)
+                yield from jsonl_rows(Path(path), release)
+        else:
+            from datasets import load_dataset
+
+            dataset = load_dataset(source.hub, source.config, split=source.split, revision=source.revision)
+            for number, data in enumerate(dataset):
+                yield Row(data, f"{where} row {number}")
+    except InputError:
+        raise
+    except Exception as error:  # whatever the hub's client raises: it is many things, and none is ours to mend
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"benchmark {name}: cannot read {where} from the hub ({type(error).__name__}: {reason}); "
+            f"put {name}.jsonl into a folder and give it as --data-dir (or BA_EVAL_DATA_DIR), "
+            "or set HF_HUB_OFFLINE=1 where the hub's cache already holds it"
+        ) from None
