@@ -1,0 +1,130 @@
+"""The same numbers in every format, and hostile names in none."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from markdown_it import MarkdownIt
+
+import ba_eval.tables
+from ba_eval.errors import InputError
+from ba_eval.results import Results, load
+from ba_eval.tables import FORMATS, render, write_summary
+from tests.runs import make_run
+
+HOSTILE = "\x1b[31m=evil|<script>\\input{x}&"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Results:
+    generator = np.random.default_rng(0)
+    scores = {
+        model: {"aime24": generator.random((30, 8)) < share, "math500": generator.random((50, 4)) < 0.5}
+        for model, share in (("ba", 0.3), ("token", 0.2))
+    }
+    return load(make_run(tmp_path / "run", scores, ks=(1, 4, 8)))
+
+
+def test_the_text_table(results: Results) -> None:
+    text = render(results, "text")
+    lines = text.splitlines()
+    assert lines[0] == "run: mean accuracy and 95 % interval over problems, in %"
+    rows = {line.split()[-4]: line.split()[-3:] for line in lines if len(line.split()) >= 4}
+    share = 100 * results.cells["ba", "aime24"].scores.mean()
+    first = next(line for line in lines if line.split()[:2] == ["ba", "avg@n"])
+    assert first.split()[2] == f"{share:.1f}"
+    assert rows["pass@4"][0] != "-"
+    assert rows["pass@8"][1:] == ["-", "-"]  # n = 4 on math500: undefined, so is the suite's mean
+
+
+def test_all_formats_show_the_same_score(results: Results) -> None:
+    share = float(results.cells["token", "math500"].scores.mean())
+    assert f"| {100 * share:.1f}<br>" in render(results, "markdown")
+    assert f"{100 * share:.1f} \\\\ {{\\scriptsize" in render(results, "latex")
+    data = json.loads(render(results, "json"))
+    assert data["models"][1]["benchmarks"]["math500"]["avg"]["value"] == pytest.approx(share)
+    assert data["models"][1]["benchmarks"]["math500"]["pass_at"]["8"]["value"] is None
+    line = next(line for line in render(results, "csv").splitlines() if line.startswith("token,,,,math500"))
+    assert f"{share:.6g}" in line.split(",")
+    table = results.table()
+    assert isinstance(table, pandas.DataFrame)
+    row = table[(table.model == "token") & (table.benchmark == "math500")]
+    assert row["avg"].item() == pytest.approx(share)
+    assert np.isnan(row["pass@8"].item())
+
+
+def test_markdown_is_one_table_of_the_right_shape(results: Results) -> None:
+    tokens = MarkdownIt("commonmark").enable("table").parse(render(results, "markdown"))
+    kinds = [token.type for token in tokens]
+    assert kinds.count("table_open") == 1
+    assert kinds.count("tr_open") == 3
+    assert kinds.count("td_open") == 2 * 5
+
+
+def test_summary_json_is_written_whole(results: Results) -> None:
+    write_summary(results.run, results)
+    data = json.loads((results.run / "summary.json").read_text())
+    assert data["schema"] == "ba-eval summary 1"
+    assert data["complete"] is True
+
+
+def test_hostile_names_are_text_in_every_format(tmp_path: Path) -> None:
+    run = make_run(
+        tmp_path,
+        {HOSTILE: {"b": [[1, 0]]}},
+        models={HOSTILE: {"marks": (HOSTILE,)}},
+        benchmarks={"b": {"excluded": {"p9": HOSTILE}}},
+        change=lambda m, b, row, index: {"outcome": "undecided", "reason": HOSTILE},
+        marks=(HOSTILE,),
+    )
+    for format in FORMATS:
+        text = render(load(run), format)
+        assert "\x1b" not in text
+        if format == "markdown":
+            assert "<script>" not in text.replace("\\<", "")
+        if format == "latex":
+            assert "\\input" not in text
+        if format == "csv":
+            assert "\n=" not in text and ",=" not in text
+
+
+def test_an_unknown_format_is_bad_input(results: Results) -> None:
+    with pytest.raises(InputError, match="unknown table format 'xlsx'; there are: text"):
+        render(results, "xlsx")
+
+
+def test_marks_and_problems_apart_are_told(tmp_path: Path) -> None:
+    run = make_run(
+        tmp_path,
+        {"m": {"b": [[1, 0], [1, 1]]}},
+        models={"m": {"marks": ("prompt from training.json",)}},
+        benchmarks={"b": {"excluded": {"p1": "interactive"}, "marks": ("content accepted",)}},
+        change=lambda m, b, row, index: (
+            {"outcome": "error", "reason": "sandbox lost"} if (row, index) == (0, 1) else {}
+        ),
+        marks=("unsafe",),
+    )
+    text = render(load(run))
+    assert "b: 1 problems apart, not in the score (interactive: 1): m 100.0" in text
+    assert "m: prompt from training.json" in text
+    assert "b: content accepted" in text
+    assert "run: unsafe" in text
+    assert "INCOMPLETE: 1 errors" in text
+    assert "errors: sandbox lost: 1" in text
+
+
+def test_a_narrow_terminal_gets_several_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"benchmark{number}" for number in range(6)]
+    run = make_run(tmp_path, {"model": {name: [[1, 0], [0, 0]] for name in names}})
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    ba_eval.tables.print_table(load(run))
+    lines = capsys.readouterr().out.splitlines()
+    headers = [line for line in lines if "model" in line and "%" in line]
+    assert len(headers) >= 3
+    tables = [line for line in lines if "benchmark" in line]
+    assert all(any(name in line for line in tables) for name in names)
