@@ -6,17 +6,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from ba_eval import __version__
 from ba_eval.benchmark.problem import Problem
 from ba_eval.config import RunConfig
+from ba_eval.engine import restart
 from ba_eval.engine.request import Completion, Engine, Request
 from ba_eval.errors import MachineError
 from ba_eval.grading import Graded, Grading
@@ -122,14 +124,11 @@ class Evaluation:
     def _generate(
         self, subject: Subject, tasks: dict[str, Task], prompts: dict[str, dict[str, list[int]]], grading: Grading
     ) -> None:
-        started = time.monotonic()
         model = subject.model.name
-        with closing(self._start_engine(subject, prompts)) as engine:
-            self.seconds["loading"] += time.monotonic() - started
-            self._note_engine(model, engine)
-            started = time.monotonic()
-            try:
-                for completion in engine.generate(self._requests(subject, tasks, prompts)):
+        started, loading = time.monotonic(), self.seconds["loading"]
+        try:
+            with closing(self._completions(subject, tasks, prompts)) as completions:
+                for completion in completions:
                     name, problem_id, index = _unpack(completion.id)
                     sample = self._sample(subject, name, problem_id, index, completion)
                     self.run.append(model, name, sample)
@@ -139,29 +138,51 @@ class Evaluation:
                     if sample.finish_reason != "error":
                         problem = tasks[name].problems[problem_id]
                         grading.submit(model, name, problem, sample, self.prepared.graders[name])
-            finally:
-                self.seconds["generating"] += time.monotonic() - started
+        finally:
+            self.seconds["generating"] += time.monotonic() - started - (self.seconds["loading"] - loading)
 
-    def _start_engine(self, subject: Subject, prompts: dict[str, dict[str, list[int]]]) -> Engine:
+    def _completions(
+        self, subject: Subject, tasks: dict[str, Task], prompts: dict[str, dict[str, list[int]]]
+    ) -> Generator[Completion, None, None]:
+        """The missing samples of a model as they finish, from its server or from vLLM, restarted where it dies."""
         config = self.prepared.config
+        requests = self._requests(subject, tasks, prompts)
         if subject.checkpoint is None:
             from ba_eval.engine.server import ServerEngine
 
-            return ServerEngine(config.server, model=subject.model.path, template_args=dict(config.template_args))
+            server = ServerEngine(config.server, model=subject.model.path, template_args=dict(config.template_args))
+            with closing(server):
+                self._note_engine(subject.model.name, server)
+                yield from server.generate(requests)
+            return
+        needed = max(
+            len(prompts[name][problem_id]) + task.sampling.max_tokens
+            for name, task in tasks.items()
+            for problem_id, _ in self.missing[subject.model.name, name]
+        )
+
+        def start(max_num_seqs: int | None) -> Engine:
+            return self._start_vllm(subject, needed, max_num_seqs)
+
+        yield from restart.generate(start, requests, self.progress.note)
+
+    def _start_vllm(self, subject: Subject, max_model_len: int, max_num_seqs: int | None) -> Engine:
         from ba_eval.engine.vllm import VllmEngine
 
-        self.progress.note(f"{subject.model.name}: loading {subject.checkpoint.path} into vLLM")
-        needed = max(
-            len(ids) + task.sampling.max_tokens
-            for task in self.prepared.tasks
-            for ids in prompts[task.benchmark.name].values()
-        )
-        return VllmEngine(
+        assert subject.checkpoint is not None
+        started = time.monotonic()
+        name = subject.model.name
+        self.progress.note(f"{name}: loading {subject.checkpoint.path} into vLLM")
+        smaller = {} if max_num_seqs is None else {"max_num_seqs": max_num_seqs}
+        engine = VllmEngine(
             subject.checkpoint,
-            dict(config.engine_args),
-            max_model_len=needed,
-            log_path=self.run.path / "logs" / f"{subject.model.name}.log",
+            {**self.prepared.config.engine_args, **smaller},
+            max_model_len=max_model_len,
+            log_path=self.run.path / "logs" / f"{quote(name, safe='@+=, ')}.log",
         )
+        self.seconds["loading"] += time.monotonic() - started
+        self._note_engine(name, engine)
+        return engine
 
     def _note_engine(self, model: str, engine: Engine) -> None:
         data = _read_json(self.run.path / "environment.json")

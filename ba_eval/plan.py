@@ -131,7 +131,7 @@ def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Gr
     graders: dict[str, Grader] = {}
     for benchmark in benchmarks:
         is_math = benchmark.kind == "math"
-        key = msgspec.json.encode(benchmark.grader) if is_math else b"code"
+        key = msgspec.json.encode(dict(benchmark.grader), order="sorted") if is_math else b"code"
         if key not in made:
             made[key] = (
                 MathGrader(convert(benchmark.grader, MathOptions, where=benchmark.name))
@@ -196,7 +196,7 @@ def _key_components(config: RunConfig, subject: Subject, task: Task) -> dict[str
         "tokenizer and prompt template": subject.prompt_identity,
         "benchmark": task.benchmark.name,
         "benchmark content": task.benchmark.content,
-        "benchmark prompt": task.benchmark.prompt,
+        "benchmark prompt": [task.benchmark.prompt, task.benchmark.prompt_function],
         "sampling": msgspec.to_builtins(task.sampling),
         "seed": config.seed,
         "engine arguments": engine,

@@ -108,10 +108,10 @@ def run(arguments: argparse.Namespace) -> int:
     failures = evaluate(config, progress)
     results = load(Path(config.out))
     write_summary(Path(config.out), results)
-    code = print_table(results)
+    print_table(results)
     for failure in failures:
         progress.note(f"ba-eval: {failure}")
-    if failures or code:
+    if failures or not results.complete:
         progress.note("ba-eval: incomplete; run the same command again to go on")
         return 3
     progress.note(f"records in {config.out}; `ba-eval table {config.out}` prints this table again")

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     changes = regrade(arguments.folder, progress, data_dir=arguments.data_dir, workers=arguments.workers)
     results = load(arguments.folder)
     write_summary(arguments.folder, results)
-    code = print_table(results)
+    print_table(results)
     if arguments.diff:
         for change in changes:
             before, after = change.before, change.after
@@ -40,4 +40,4 @@ def run(arguments: argparse.Namespace) -> int:
             )
     for line in summarise(changes) or ["no verdict changed"]:
         progress.note(line)
-    return code
+    return 0 if results.complete else 3
