@@ -1,0 +1,60 @@
+"""The math grader, and the same verdicts as plain functions: rewards, equivalence, classes of equal answers."""
+
+from collections.abc import Sequence
+
+from ba_eval.benchmark.problem import Problem
+from ba_eval.grade.math.grader import VERSION, MathGrader, shared_grader
+from ba_eval.grade.math.judge import judge_file
+from ba_eval.grade.math.options import MathOptions
+from ba_eval.grade.verdict import Outcome, Verdict
+
+__all__ = ["VERSION", "MathGrader", "MathOptions", "equivalent", "grade", "group_answers", "judge_file"]
+
+
+def grade(gold: str | Sequence[str], response: str, finish_reason: str = "stop") -> Verdict:
+    """Grades one response against a gold, or against several accepted ones; usable as a reward from any thread.
+
+    Blocks until the verdict is there (microseconds for plain numbers, at most the time limit otherwise); in async code
+    await `asyncio.wrap_future(grader.submit(...))` of a `MathGrader` instead.
+    """
+    golds = (gold,) if isinstance(gold, str) else tuple(gold)
+    return shared_grader().submit(Problem(id="", prompt="", golds=golds), response, finish_reason).result()
+
+
+def equivalent(a: str, b: str) -> Outcome:
+    """Tells whether two answers mean the same: `correct`, `wrong` or `undecided`; symmetric, without extraction."""
+    grader = shared_grader()
+    verdicts = [grader.submit_answer([a], b).result(), grader.submit_answer([b], a).result()]
+    outcomes = {v.outcome for v in verdicts}
+    for outcome in ("correct", "error", "undecided"):
+        if outcome in outcomes:
+            return outcome  # type: ignore[return-value]
+    return "wrong"
+
+
+def group_answers(answers: Sequence[str | None], grader: MathGrader | None = None) -> list[int | None]:
+    """Returns the class of each answer, numbered in order of first appearance; None stays None (no answer).
+
+    Two answers share a class when one is equivalent to the class's first answer; undecided pairs stay apart.
+    """
+    grader = grader or shared_grader()
+    leaders: list[str] = []
+    classes: dict[str, int] = {}
+    result: list[int | None] = []
+    for answer in answers:
+        if answer is None:
+            result.append(None)
+            continue
+        if answer not in classes:
+            both = [
+                (grader.submit_answer([leader], answer), grader.submit_answer([answer], leader)) for leader in leaders
+            ]
+            for number, pair in enumerate(both):
+                if any(future.result().outcome == "correct" for future in pair):
+                    classes[answer] = number
+                    break
+            else:
+                classes[answer] = len(leaders)
+                leaders.append(answer)
+        result.append(classes[answer])
+    return result

@@ -1,0 +1,105 @@
+r"""Brings the many spellings of one answer to one: Unicode, LaTeX spacing and styling, currency, separators."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+MAX_LENGTH = 4000
+"""Longer answers are compared as text only."""
+
+_UNICODE = {
+    "−": "-", "–": "-", "—": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div ",
+    "∗": "*", "π": r"\pi ", "∞": r"\infty ", "√": r"\sqrt ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ",
+    "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
+    "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "º": r"^\circ ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
+    "γ": r"\gamma ", "δ": r"\delta ", "λ": r"\lambda ", "μ": r"\mu ", "µ": r"\mu ", "ω": r"\omega ", "φ": r"\phi ", "ϕ": r"\phi ",
+    "σ": r"\sigma ", "τ": r"\tau ", "ρ": r"\rho ", "ε": r"\epsilon ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
+    "ℕ": r"\mathbb{N}", "…": r"\ldots ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
+    "∶": ":", "：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "⟨": r"\langle ", "⟩": r"\rangle ", "′": "'",
+    "“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2009": r"\,", "\u202f": r"\,", "\u2061": "", "\u200b": "", "\ufeff": "",
+    "€": r"\$", "£": r"\$", "¥": r"\$", "₹": r"\$", "↔": " ", "∖": r"\setminus ",
+}  # fmt: skip
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+
+_STYLE = re.compile(
+    r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|left|right|mleft|mright|middle|"
+    r"bigl?|bigr?|Bigl?|Bigr?|biggl?|biggr?|Biggl?|Biggr?|bigm|Bigm|boldmath|bf|rm|it|sf|large|Large|normalsize)(?![A-Za-z])\.?"
+)
+_FRACTION = re.compile(r"\\(?:d|t|c)frac(?![A-Za-z])")
+_BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
+_SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad(?![A-Za-z])|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
+_DELIMITERS = re.compile(r"\\[()\[\]]|(?<!\\)\$")
+_THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))")
+_PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
+_WRAPPED = re.compile(
+    r"\\+(?:boxed|fbox|framebox|ensuremath|underline|mathbf|boldsymbol|bm|mathit|mathsf|textcolor\{\w+\})\s*\{(.*)\}\s*[.,]?",
+    re.S,
+)
+_DOUBLED = re.compile(
+    r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
+)
+_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+_REPAIRS = (
+    ("\x0crac", r"\frac"),
+    ("\times", r"\times"),
+    ("\text", r"\text"),
+    ("\x08eta", r"\beta"),
+    ("\theta", r"\theta"),
+    ("\rho", r"\rho"),
+)
+
+
+def clean(answer: str) -> str:
+    """Returns the answer with one spelling for what means the same; idempotent, and linear in its length."""
+    if len(answer) > MAX_LENGTH:
+        return answer.strip()
+    return _clean(answer)
+
+
+@lru_cache(maxsize=4096)
+def _clean(s: str) -> str:
+    for bad, good in _REPAIRS:
+        if bad in s:
+            s = s.replace(bad, good)
+    if not s.isascii():
+        s = _unicode(s)
+    s = _CONTROL.sub("", s).strip()
+    if "\\" in s or "$" in s:
+        s = s.replace(r"\$", "").replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
+        s = _DOUBLED.sub(r"\\", s)
+        while match := _WRAPPED.fullmatch(s):
+            s = match[1].strip()
+        s = _DELIMITERS.sub(" ", s)
+        s = _PHANTOM.sub("", s)
+        s = _FRACTION.sub(r"\\frac", s)
+        s = _BINOMIAL.sub(r"\\binom", s)
+        s = _STYLE.sub(" ", s) if r"\l" in s or r"\r" in s or "\\" in s else s
+    s = _THOUSANDS.sub("", s)
+    s = _SPACES.sub(" ", s).strip()
+    s = s.strip("*`\"' ").strip()
+    while s and s[-1] in ".,;:" and not s.endswith("..."):
+        s = s[:-1].rstrip()
+    while s.startswith("{") and s.endswith("}") and _balanced(s[1:-1]):
+        s = s[1:-1].strip()
+    return s
+
+
+def _unicode(s: str) -> str:
+    s = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", s)
+    s = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", s)
+    s = re.sub("√\\s*(\\d+|[A-Za-z])", r"\\sqrt{\1}", s)
+    s = "".join(_UNICODE.get(c, c) for c in s)
+    return s if s.isascii() else unicodedata.normalize("NFKC", s).replace("⁄", "/")
+
+
+def _balanced(s: str) -> bool:
+    depth = 0
+    for token in re.finditer(r"\\.|[{}]", s, re.S):
+        if token[0] == "{":
+            depth += 1
+        elif token[0] == "}":
+            depth -= 1
+            if depth < 0:
+                return False
+    return depth == 0

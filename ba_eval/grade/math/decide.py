@@ -1,0 +1,218 @@
+"""Decides one pair of gold and answer: text, choices and times first, then trees. Runs in the limited worker."""
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from ba_eval.grade.math import fast, units
+from ba_eval.grade.math.clean import MAX_LENGTH, clean
+from ba_eval.grade.math.compare import Comparison
+from ba_eval.grade.math.syntax import Node, Unreadable, read
+
+Decision = tuple[str, str, str]
+"""(outcome, reason, method)"""
+
+
+def decide(
+    gold: str, answer: str, unit: str = "", absolute: float | None = None, relative: float | None = None
+) -> Decision:
+    """Returns the decision on one pair; never raises for what an answer says."""
+    if (known := fast.decide(gold, answer)) is not None and (known[0] or absolute is None and relative is None):
+        return ("correct", "equal", known[1]) if known[0] else ("wrong", "not equal", known[1])
+    a, b = clean(gold), clean(answer)
+    if not b:
+        return "wrong", "no answer", ""
+    if max(len(a), len(b)) > MAX_LENGTH:
+        return "undecided", "too long to compare", ""
+    if (words := _words(a, b)) is not None:
+        return ("correct", "equal", words[1]) if words[0] else ("wrong", "not equal", words[1])
+    return _trees(a, b, clean(unit), _fraction(absolute), _fraction(relative))
+
+
+def _fraction(value: float | None) -> Fraction | None:
+    return None if value is None else Fraction(str(value))
+
+
+def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relative: Fraction | None) -> Decision:
+    gold, gold_unit = units.split_unit(gold)
+    bare, answer_unit = units.split_unit(answer)
+    gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1]
+    factor = units.ratio(gold_unit, answer_unit)
+    if factor is None:
+        return "wrong", "other unit", "unit"
+    answers = [bare] if bare != answer else [answer]
+    if factor != 1:
+        answers = [f"({bare})*({factor.numerator})/({factor.denominator})"]
+    golds, gold_trouble = _readings(gold)
+    candidates = [reading for text in answers for reading in _readings(_without_choice(text))[0]]
+    if not golds:
+        return "undecided", f"gold not read: {gold_trouble}", ""
+    if not candidates:
+        return "wrong", "answer not read", ""
+    unknown: list[str] = []
+    methods: set[str] = set()
+    for left in golds:
+        for right in candidates:
+            comparison = Comparison(absolute=absolute, relative=relative)
+            try:
+                result = comparison.equal(left, right)
+            except RecursionError:
+                result = None
+                comparison.troubles.append("nested too deeply")
+            method = "+".join(sorted(comparison.methods)) or "type"
+            if result:
+                return "correct", "equal", method
+            methods |= comparison.methods
+            if result is None:
+                unknown += comparison.troubles or ["cannot be told"]
+    method = "+".join(sorted(methods)) or "type"
+    return ("undecided", unknown[0], method) if unknown else ("wrong", "not equal", method)
+
+
+def _as_text(unit: str) -> str:
+    return (
+        unit if "\\" in unit or not unit else "\\text{" + unit + "}" if unit[0].isalpha() and "^" not in unit else unit
+    )
+
+
+_LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")
+_SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
+
+
+def _readings(text: str) -> tuple[list[Node], str]:
+    """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers."""
+    trees: list[Node] = []
+    trouble = ""
+    for spelling in dict.fromkeys(_spellings(text)):
+        try:
+            trees.append(read(spelling))
+        except Unreadable as error:
+            trouble = trouble or str(error)
+        except RecursionError:
+            trouble = trouble or "nested too deeply"
+    return trees, trouble
+
+
+def _spellings(text: str) -> Iterator[str]:
+    if _SPACED_THOUSANDS.fullmatch(text):
+        yield text.replace(" ", "")
+        return
+    if _LIST_OF_THOUSANDS.search(text) and not re.search(r"(?<![\d,])0,", text):
+        yield _LIST_OF_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
+    yield text
+    match = _DECIMAL_COMMA.fullmatch(text)
+    if (
+        match
+        and (len(match[3]) != 3 or match[2] == "0")
+        and (len(match[3]) > 1 or len(match[2]) > 1)
+        and match[2].lstrip("0") != ""
+    ):
+        yield f"{match[1]}{match[2]}.{match[3]}"
+    elif match and match[2] == "0" and len(match[3]) > 1:
+        yield f"{match[1]}0.{match[3]}"
+
+
+# -- words, choices, times
+
+_TEXT_COMMAND = re.compile(
+    r"\\(?:text|textbf|textit|textrm|textnormal|textsc|mathrm|mathbf|mathit|mbox|operatorname|emph)\s*"
+)
+_CHOICE = re.compile(r"\(?([A-Ja-j])\)?")
+_CHOICE_PREFIX = re.compile(
+    r"(?:(?:option|choice|answer)\s*)?(?:\(([A-Ja-j])\)|([A-J])(?=[).:\s]|$))[).:\s]*(.*)", re.S | re.I
+)
+_TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:[ap]\.?\s?m\.?)?)", re.I)
+_WORDY = re.compile(r"[A-Za-z]{3,}")
+_MATH_WORDS = re.compile(
+    r"(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|cbrt|abs|floor|ceil|pi|inf|infinity|oo|max|min|gcd|lcm|mod|arcsin|arccos|arctan|asin|"
+    r"acos|atan|sinh|cosh|tanh|theta|alpha|beta|gamma|lambda|omega|sigma|delta|phi|rho|mu|tau|and|or|percent|percentage|pct)+"
+)
+
+
+def plain_words(text: str) -> str:
+    """Returns the words of a text answer in lower case, without LaTeX and punctuation."""
+    text = _TEXT_COMMAND.sub("", text)
+    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
+
+
+def _words(gold: str, answer: str) -> tuple[bool, str] | None:
+    """Decides golds that are words, a choice letter or a time of day; None where the gold is mathematics."""
+    inner = _TEXT_COMMAND.sub("", gold).replace("{", "").replace("}", "").strip()
+    given = _TEXT_COMMAND.sub("", answer).replace("{", "").replace("}", "").strip()
+    if (
+        (match := _CHOICE.fullmatch(inner))
+        and (match[1].isupper() or "(" in inner)
+        and (inner[0] == "(" or len(inner) == 1)
+    ):
+        if len(inner) > 1 or match[1].isupper():
+            return _choice(match[1].upper(), given, strict="(" not in inner)
+    clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
+    if clock and other and int(clock[2]) < 60:
+        half, other_half = (re.sub(r"[^apm]", "", c[3].lower()) for c in (clock, other))
+        return (int(clock[1]), clock[2]) == (int(other[1]), other[2]) and (
+            half == other_half or not half or not other_half
+        ), "time"
+    if not _is_text(gold, inner):
+        return None
+    left, right = plain_words(gold), plain_words(answer)
+    if left == right or left.replace(" ", "") == right.replace(" ", ""):
+        return True, "text"
+    if _strip_articles(left) == _strip_articles(right):
+        return True, "text"
+    return False, "text"
+
+
+def _strip_articles(words: str) -> str:
+    return re.sub(r"^(?:the|a|an|it is|it s)\s+", "", words)
+
+
+def _choice(letter: str, given: str, strict: bool) -> tuple[bool, str] | None:
+    match = _CHOICE_PREFIX.fullmatch(given)
+    if match:
+        return (match[1] or match[2]).upper() == letter, "choice"
+    if _CHOICE.fullmatch(given):
+        return given.strip("()").upper() == letter, "choice"
+    return None if strict else (False, "choice")
+
+
+def _is_text(gold: str, inner: str) -> bool:
+    letters = re.sub(r"[^A-Za-z ]", "", inner).strip()
+    if not letters:
+        return False
+    if (
+        re.fullmatch(r"\\(?:text|textbf|textit|textrm|mathrm|mbox)\s*\{[^{}]*\}", gold)
+        and len(letters) > 1
+        and not re.search(r"\d", inner)
+    ):
+        return not _MATH_WORDS.fullmatch(letters)
+    if re.search(r"[\\=<>^_+*/|]", inner) or re.match(r"[\d(\[{.-]", inner):
+        return False
+    words = _WORDY.findall(inner)
+    return bool(words) and any(not _MATH_WORDS.fullmatch(w.lower()) for w in words) and not re.search(r"\d", inner)
+
+
+def _without_choice(answer: str) -> str:
+    """Cuts a choice label before a value: `(C) 12`, `\\textbf{(C)} 12`."""
+    return re.sub(
+        r"^(?:\\(?:text|textbf|mathrm|mathbf)\s*\{\s*\(?[A-J]\)?[.:]?\s*\}|\(?[A-J]\)[.:]?|[A-J][.:](?=\s))\s*(?=\S)",
+        "",
+        answer,
+    )
+
+
+def as_json(request: dict[str, Any]) -> dict[str, Any]:
+    """Answers one request of the worker protocol."""
+    best: Decision | None = None
+    for gold in request["golds"]:
+        decision = decide(
+            gold, request["answer"], request.get("unit", ""), request.get("absolute"), request.get("relative")
+        )
+        if decision[0] == "correct":
+            best = decision
+            break
+        if best is None or (decision[0] == "undecided" and best[0] == "wrong"):
+            best = decision
+    outcome, reason, method = best or ("undecided", "no gold", "")
+    return {"outcome": outcome, "reason": reason, "method": method}

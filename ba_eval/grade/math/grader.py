@@ -1,0 +1,198 @@
+"""The math grader: a response and its golds in, a verdict out."""
+
+import os
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from ba_eval.benchmark.problem import Problem
+from ba_eval.extract.math import Extraction, extract_answer
+from ba_eval.extract.thinking import split_thinking
+from ba_eval.grade.math import fast
+from ba_eval.grade.math.clean import MAX_LENGTH, clean
+from ba_eval.grade.math.options import MathOptions
+from ba_eval.grade.math.pool import Pool
+from ba_eval.grade.verdict import Outcome, Verdict
+
+VERSION = "math 1"
+_REMEMBERED = 50_000
+_SHOWN = 2000
+Reply = dict[str, Any]
+
+
+class MathGrader:
+    """Grades responses in limited worker processes; safe to use from several threads.
+
+    The same answer to the same golds is decided once; identical strings and plain numbers need no worker.
+    """
+
+    version = VERSION
+
+    def __init__(self, options: MathOptions | None = None, workers: int = 1) -> None:
+        self.options = options or MathOptions()
+        self._pool = Pool(workers, self.options.seconds, self.options.memory)
+        self._known: OrderedDict[tuple[Any, ...], Future[Reply]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def submit(self, problem: Problem, response: str, finish_reason: str = "stop") -> "Future[Verdict]":
+        """Starts the grading of a response; the future holds a verdict and never raises for what the response says."""
+        start = time.perf_counter()
+        tolerance = problem.meta.get("tolerance")
+        extraction, missing = self._extract(response, finish_reason)
+        if missing is not None:
+            details = {"flags": missing[1]} if missing[1] else {}
+            return _done(
+                Verdict("wrong", missing[0], extraction.answer, seconds=time.perf_counter() - start, details=details)
+            )
+        return self._verdict(
+            tuple(problem.golds), extraction, response, str(problem.meta.get("unit") or ""), _number(tolerance), start
+        )
+
+    def submit_answer(
+        self, golds: Sequence[str], answer: str, unit: str = "", tolerance: float | None = None
+    ) -> "Future[Verdict]":
+        """Starts the grading of an answer that is already extracted."""
+        return self._verdict(tuple(golds), Extraction(answer, "given"), "", unit, tolerance, time.perf_counter())
+
+    def close(self) -> None:
+        """Ends the worker processes; verdicts that were still waiting are cancelled."""
+        self._pool.close()
+
+    def __enter__(self) -> "MathGrader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _extract(self, response: str, finish_reason: str) -> tuple[Extraction, tuple[str, list[str]] | None]:
+        """Returns the extraction and, where it commits to nothing, (reason, flags)."""
+        _, text, closed = split_thinking(response)
+        cut = finish_reason == "length"
+        if not closed:
+            return Extraction(None), ("truncated" if cut else "no answer", [])
+        methods = self.options.extract
+        if cut:
+            # What stands last in a text that was cut is no closing line.
+            methods = tuple(m for m in methods if m in ("boxed", "answer-line"))
+        found = extract_answer(text, methods)
+        if found.answer is None or (cut and not found.closed):
+            flags = ["cut inside the box"] if cut and not found.closed else []
+            return Extraction(None, found.method, found.closed), ("truncated" if cut else "no answer", flags)
+        return found, None
+
+    def _verdict(
+        self, golds: tuple[str, ...], found: Extraction, response: str, unit: str, tolerance: float | None, start: float
+    ) -> "Future[Verdict]":
+        answer = found.answer or ""
+        absolute = tolerance if tolerance is not None else self.options.absolute_tolerance
+        reply = self._decide(golds, answer, unit, absolute, self.options.relative_tolerance)
+        result: Future[Verdict] = Future()
+
+        def finish(done: "Future[Reply]") -> None:
+            seconds = time.perf_counter() - start
+            if done.cancelled():
+                result.cancel()
+                return
+            trouble = done.exception()
+            if trouble is not None:
+                result.set_result(
+                    Verdict("error", "grader failed", answer[:_SHOWN], "", seconds, {"message": str(trouble)})
+                )
+                return
+            value = done.result()
+            outcome: Outcome = value["outcome"]
+            details: dict[str, Any] = {"found": found.method}
+            if flags := _flags(outcome, value, golds, found, response):
+                details["flags"] = flags
+            result.set_result(Verdict(outcome, value["reason"], answer[:_SHOWN], value["method"], seconds, details))
+
+        reply.add_done_callback(finish)
+        return result
+
+    def _decide(
+        self, golds: tuple[str, ...], answer: str, unit: str, absolute: float | None, relative: float | None
+    ) -> "Future[Reply]":
+        if not golds:
+            return _done(_reply("error", "problem without a gold", ""))
+        exact = absolute is None and relative is None
+        plain = [fast.decide(gold, answer) for gold in golds]
+        for decision in plain:
+            if decision is not None and decision[0]:
+                return _done(_reply("correct", "equal", decision[1]))
+        if exact and all(decision is not None for decision in plain):
+            return _done(_reply("wrong", "not equal", plain[0][1] if plain[0] else ""))
+        if len(answer) > MAX_LENGTH and len(clean(answer)) > MAX_LENGTH:
+            return _done(_reply("undecided", "too long to compare", ""))
+        key = (golds, clean(answer), unit, absolute, relative)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None:
+                self._known.move_to_end(key)
+                return known
+            request = {
+                "golds": golds,
+                "answer": _encodable(answer),
+                "unit": unit,
+                "absolute": absolute,
+                "relative": relative,
+            }
+            known = self._known[key] = self._pool.submit(request)
+            while len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return known
+
+
+def _done(value: Any) -> "Future[Any]":
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def _reply(outcome: str, reason: str, method: str) -> Reply:
+    return {"outcome": outcome, "reason": reason, "method": method}
+
+
+def _number(value: Any) -> float | None:
+    return None if value in (None, "") else float(value)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+_NUMERALS = re.compile(r"\d+(?:\.\d+)?")
+
+
+def _flags(outcome: str, reply: Reply, golds: tuple[str, ...], found: Extraction, response: str) -> list[str]:
+    """Returns what makes a verdict suspicious, for the audit."""
+    flags: list[str] = list(reply.get("flags", ()))
+    if outcome == "undecided":
+        flags.append("undecided")
+    if outcome == "wrong":
+        tail = response.rstrip()[-400:] or (found.answer or "")[-400:]
+        numerals = [set(_NUMERALS.findall(gold)) for gold in golds]
+        present = set(_NUMERALS.findall(tail))
+        if any(n and n <= present for n in numerals):
+            flags.append("gold's numbers in the final lines")
+        if reply["reason"] == "answer not read":
+            flags.append("answer not read")
+    if found.method in ("closing", "bare", "last-number") or not found.closed:
+        flags.append("found outside the expected format")
+    return flags
+
+
+_shared: tuple[int, MathGrader] | None = None
+_shared_lock = threading.Lock()
+
+
+def shared_grader() -> MathGrader:
+    """Returns this process's grader for the functions below; made when first used, anew after a fork."""
+    global _shared
+    with _shared_lock:
+        if _shared is None or _shared[0] != os.getpid():
+            _shared = (os.getpid(), MathGrader())
+        return _shared[1]

@@ -1,0 +1,208 @@
+"""Sets of real numbers: intervals, unions, inequalities in one variable, compared by where their borders lie."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ba_eval.grade.math.numeric import TooLarge, Undefined, evaluate, number, symbols
+from ba_eval.grade.math.syntax import Node
+
+_DIGITS = 60
+INEQUALITIES = ("<", ">", "<=", ">=", "!=")
+
+
+@dataclass(frozen=True)
+class Region:
+    """`holds(x)` tells whether x lies in the set; `borders` are the finite points where that may change."""
+
+    holds: Callable[[Any], bool]
+    borders: tuple[Any, ...]
+
+
+def same_region(a: Node, b: Node) -> bool | None:
+    """Compares two sets of real numbers; None where either is none that can be tested."""
+    from mpmath import MPContext
+
+    mp = MPContext()
+    mp.dps = _DIGITS
+    try:
+        left, right = _region(a, mp), _region(b, mp)
+    except (Undefined, TooLarge):
+        return None
+    if left is None or right is None:
+        return None
+    borders = sorted({_mpf(x, mp) for x in (*left.borders, *right.borders)})
+    try:
+        return all(left.holds(x) == right.holds(x) for x in _test_points(borders, mp))
+    except (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError):
+        return None
+
+
+def _test_points(borders: list[Any], mp: Any) -> list[Any]:
+    points = [mp.mpf(0), mp.mpf(10) ** 6 + mp.mpf(1) / 3, -(mp.mpf(10) ** 6) - mp.mpf(1) / 3]
+    for border in borders:
+        step = (1 + abs(border)) * mp.mpf(10) ** -12
+        points += [border, border - step, border + step]
+    points += [(x + y) / 2 for x, y in zip(borders, borders[1:], strict=False)]
+    if borders:
+        points += [borders[0] - 1, borders[-1] + 1, borders[0] - mp.mpf(31) / 7, borders[-1] + mp.mpf(37) / 7]
+    return points
+
+
+def _mpf(value: Any, mp: Any) -> Any:
+    return mp.mpf(value.numerator) / value.denominator if hasattr(value, "denominator") else mp.mpf(value)
+
+
+def is_region(node: Node) -> bool:
+    """Tells whether a node may stand for a set of real numbers."""
+    kind = node[0]
+    if kind in ("union", "inter", "minus"):
+        return True
+    if kind == "tuple":
+        return len(node) == 5
+    if kind == "rel":
+        return all(op in INEQUALITIES for op in _operators(node)) or node[1] == "in"
+    return kind == "set" or (kind == "sym" and node[1] in ("mathbb R",))
+
+
+def _operators(node: Node) -> list[str]:
+    return [node[1], *node[4::2]]
+
+
+def terms(node: Node) -> list[Node]:
+    """Returns the members of a chain of relations, from left to right."""
+    return [node[2], node[3], *node[5::2]]
+
+
+def _region(node: Node, mp: Any) -> Region | None:
+    kind = node[0]
+    if kind == "sym" and node[1] == "mathbb R":
+        return Region(lambda x: True, ())
+    if kind == "tuple" and len(node) == 5:
+        return _interval(node, mp)
+    if kind == "set":
+        members = [_real(item, mp) for item in node[1:]]
+        return Region(lambda x: any(_equal(x, m, mp) for m in members), tuple(members))
+    if kind in ("union", "inter", "minus", "list"):
+        parts = [_region(part, mp) for part in node[1:]]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        borders = tuple(b for part in known for b in part.borders)
+        if kind in ("union", "list"):
+            return Region(lambda x: any(part.holds(x) for part in known), borders)
+        if kind == "inter":
+            return Region(lambda x: all(part.holds(x) for part in known), borders)
+        return Region(lambda x: known[0].holds(x) and not any(part.holds(x) for part in known[1:]), borders)
+    if kind == "rel":
+        if node[1] == "in" and len(node) == 4:
+            return _region(node[3], mp)
+        return _inequality(node, mp)
+    return None
+
+
+def _interval(node: Node, mp: Any) -> Region | None:
+    low, high = _real(node[3], mp), _real(node[4], mp)
+    if low > high or (low == high and node[1] == "("):
+        return None
+    left_closed, right_closed = node[1] == "[", node[2] == "]"
+
+    def holds(x: Any) -> bool:
+        if _equal(x, low, mp):
+            return left_closed and (right_closed or low != high)
+        if _equal(x, high, mp):
+            return right_closed
+        return bool(low < x < high)
+
+    return Region(holds, tuple(b for b in (low, high) if mp.isfinite(b)))
+
+
+def _real(node: Node, mp: Any) -> Any:
+    value = number(node)
+    if value is None:
+        raise Undefined("no real number")
+    return _mpf(value, mp)
+
+
+def _equal(x: Any, y: Any, mp: Any) -> bool:
+    return bool(x == y or (mp.isfinite(x) and mp.isfinite(y) and abs(x - y) <= (abs(x) + abs(y)) * mp.mpf(10) ** -40))
+
+
+def _inequality(node: Node, mp: Any) -> Region | None:
+    operators, sides = _operators(node), terms(node)
+    if any(op not in INEQUALITIES and op != "=" for op in operators):
+        return None
+    names = set().union(*(symbols(side) for side in sides))
+    label = None
+    if not names or any(side[0] == "call" for side in sides):
+        calls = {side for side in sides if side[0] == "call"}
+        if len(calls) != 1:
+            return None
+        label = calls.pop()
+    elif len(names) != 1:
+        return None
+    name = next(iter(names)) if label is None else "value"
+    sides = [("sym", "value") if side == label else side for side in sides]
+
+    def holds(x: Any) -> bool:
+        values = [evaluate(side, {name: x}, mp) for side in sides]
+        if any(mp.im(v) for v in values):
+            return False
+        return all(_related(op, a, b, mp) for op, a, b in zip(operators, values, values[1:], strict=False))
+
+    def difference(i: int, x: Any) -> Any:
+        value = evaluate(sides[i], {name: x}, mp) - evaluate(sides[i + 1], {name: x}, mp)
+        if mp.im(value):
+            raise Undefined("not real")
+        return value
+
+    borders: list[Any] = []
+    for i in range(len(operators)):
+        borders += _roots(lambda x, i=i: difference(i, x), mp)  # type: ignore[misc]
+    return Region(holds, tuple(borders))
+
+
+def _related(op: str, a: Any, b: Any, mp: Any) -> bool:
+    equal = _equal(a, b, mp) or abs(a - b) < mp.mpf(10) ** -40
+    if op in ("=", "!="):
+        return equal == (op == "=")
+    if equal:
+        return op in ("<=", ">=")
+    return bool(a < b) if op in ("<", "<=") else bool(a > b)
+
+
+def _roots(f: Callable[[Any], Any], mp: Any) -> list[Any]:
+    """Returns the sign changes of f: exactly for a linear f, else on a grid, refined by bisection."""
+    try:
+        at0, at1, at3 = f(mp.mpf(0)), f(mp.mpf(1)), f(mp.mpf(3))
+        if _equal(at3 - at0, 3 * (at1 - at0), mp) and at1 != at0:
+            return [-at0 / (at1 - at0)]
+    except (Undefined, ZeroDivisionError):
+        pass
+    grid = [mp.mpf(k) / 8 + mp.mpf(1) / 1007 for k in range(-400, 401)] + [
+        mp.mpf(s) * 2**k for s in (-1, 1) for k in range(6, 24)
+    ]
+    found: list[Any] = []
+    previous: tuple[Any, Any] | None = None
+    for x in sorted(grid):
+        try:
+            value = f(x)
+        except (Undefined, ZeroDivisionError):
+            if previous is not None:
+                found.append(x)
+            previous = None
+            continue
+        if previous is None and found == [] and x != min(grid):
+            found.append(x)
+        if previous is not None and (value > 0) != (previous[1] > 0):
+            low, high = previous[0], x
+            for _ in range(160):
+                middle = (low + high) / 2
+                try:
+                    sign = f(middle) > 0
+                except (Undefined, ZeroDivisionError):
+                    break
+                low, high = (middle, high) if sign == (previous[1] > 0) else (low, middle)
+            found.append((low + high) / 2)
+        previous = (x, value)
+    return found

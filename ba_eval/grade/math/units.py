@@ -1,0 +1,167 @@
+r"""Splits a unit from a value: `15\mbox{ cm}^2`, `5.4 \text{ cents}`, `300 \mathrm{~km} / \mathrm{s}`, `28 apples`."""
+
+import re
+from fractions import Fraction
+
+_GROUP = r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{[^{}]*\}"
+_PLAIN = r"[A-Za-z]+\.?"
+_POWER = r"(?:\s*\^\s*(?:\{\s*[-+]?\d+\s*\}|[-+]?\d))?"
+_JOIN = r"\s*(?:/|\\cdot|\\times|\*|\\per|-)?\s*"
+_MARKED = re.compile(rf"(?P<unit>(?:(?:/\s*)?{_GROUP}{_POWER}{_JOIN})+)$")
+_WORDS = re.compile(
+    rf"(?<=[\d}})\]%.])(?P<unit>\s*(?:per\s+)?(?:{_PLAIN}{_POWER}(?:\s*/\s*|\s+|\s*\\cdot\s*)?){{1,6}})$"
+)
+_POWER_FIRST = re.compile(r"(?<=\d)\s*(?P<unit>(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
+
+_LENGTH, _TIME, _MASS, _VOLUME, _ANGLE, _MONEY, _SPEED = "length", "time", "mass", "volume", "angle", "money", "speed"
+_KNOWN: dict[str, tuple[str, Fraction]] = {}
+
+
+def _define(dimension: str, scale: str | int, *names: str) -> None:
+    for name in names:
+        _KNOWN[name] = (dimension, Fraction(scale))
+
+
+_define(_LENGTH, "1/1000", "mm", "millimeter", "millimetre")
+_define(_LENGTH, "1/100", "cm", "centimeter", "centimetre")
+_define(_LENGTH, 1, "m", "meter", "metre")
+_define(_LENGTH, 1000, "km", "kilometer", "kilometre")
+_define(_LENGTH, "254/10000", "in", "inch", "inche")
+_define(_LENGTH, "3048/10000", "ft", "foot", "feet")
+_define(_LENGTH, "9144/10000", "yd", "yard")
+_define(_LENGTH, "1609344/1000", "mi", "mile")
+_define(_TIME, 1, "s", "sec", "second")
+_define(_TIME, 60, "min", "minute")
+_define(_TIME, 3600, "h", "hr", "hour")
+_define(_TIME, 86400, "day")
+_define(_TIME, 604800, "week", "wk")
+_define(_MASS, "1/1000000", "mg", "milligram")
+_define(_MASS, "1/1000", "g", "gram", "gm")
+_define(_MASS, 1, "kg", "kilogram", "kilo")
+_define(_MASS, 1000, "tonne")
+_define(_MASS, "45359237/100000000", "lb", "pound")
+_define(_MASS, "45359237/1600000000", "oz", "ounce")
+_define(_VOLUME, "1/1000", "ml", "milliliter", "millilitre")
+_define(_VOLUME, 1, "l", "liter", "litre")
+_define(_MONEY, 1, "dollar", "usd", "euro", "yuan", "buck")
+_define(_MONEY, "1/100", "cent")
+_define(_ANGLE, 1, "degree", "deg", "°")
+_define("radian", 1, "radian", "rad")
+_define("percent", 1, "percent", "pct", "percentage", "%")
+_KEPT_WORDS = {
+    "or", "and", "pi", "sqrt", "sin", "cos", "tan", "log", "ln", "exp", "inf", "infinity", "am", "pm", "a.m.", "p.m.", "percent",
+    "percentage", "pct", "cot", "sec", "csc", "mod", "i", "e", "x", "y", "z", "U", "oo", "if", "for", "where", "when", "with",
+    "theta", "alpha", "beta", "lambda", "mu", "base",
+}  # fmt: skip
+_COMMON_SHORT = {
+    "cm", "mm", "km", "m", "ft", "in", "yd", "mi", "kg", "g", "mg", "lb", "lbs", "oz", "s", "sec", "min", "h", "hr", "hrs", "ml",
+    "mL", "L", "l", "mph", "kmh", "rpm", "V", "J", "W", "N", "Hz", "eV", "K", "A", "Pa", "mol", "kJ", "kW", "nm", "amu", "F", "C",
+    "cc", "sq", "usd", "th", "st", "nd", "rd",
+}  # fmt: skip
+
+
+_TEMPERATURE = re.compile(
+    r"\s*\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm|mbox|textrm)\s*\{)?\s*(?P<scale>C|F|K|Celsius|Fahrenheit)\s*\}?$"
+)
+
+
+def split_unit(text: str) -> tuple[str, str]:
+    """Returns (value, unit) of a cleaned answer; the unit is empty where there is none, and spelt one way."""
+    if (match := _TEMPERATURE.search(text)) and match.start():
+        return text[: match.start()], "degrees " + match["scale"][0]
+    match = _MARKED.search(text) if text.endswith("}") or text[-1:].isdigit() else None
+    if match is None:
+        match = _POWER_FIRST.search(text) or _WORDS.search(text)
+        if match is None or not _is_unit(match["unit"]):
+            return text, ""
+    value = text[: match.start()].rstrip(" \\,~")
+    unit = _spell(match["unit"])
+    if (
+        not value
+        or not re.search(r"[\dA-Za-z}\])]$|%$", value)
+        or value.endswith(("^", "_", "=", "(", "+", "-"))
+        or _is_words(unit)
+    ):
+        return text, ""
+    if unit.split(" ")[0] in ("or", "and"):
+        return text, ""
+    return value, unit
+
+
+def _is_words(unit: str) -> bool:
+    return (
+        unit in ("", "or", "and", "am", "pm", "a.m", "p.m", "percent", "e", "i", "pi")
+        or " or " in f" {unit} "
+        or " and " in f" {unit} "
+    )
+
+
+def _is_unit(words: str) -> bool:
+    names = re.findall(r"[A-Za-z]+", words)
+    if not names or any(n in _KEPT_WORDS or n.lower() in ("or", "and") for n in names):
+        return False
+    spaced = words[:1] in " \t"
+    first = names[0]
+    if first in _COMMON_SHORT:
+        return spaced or len(first) > 1
+    return len(first) >= 3 and (spaced or first.lower().rstrip("s") in _KNOWN)
+
+
+def _spell(unit: str) -> str:
+    unit = re.sub(
+        r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)(?![A-Za-z])", "", unit
+    )
+    unit = re.sub(r"\\(?:cdot|times)|[*~]", " ", unit)
+    unit = re.sub(r"[{}\\,()]", "", unit)
+    unit = " ".join(unit.split()).strip(" .-")
+    unit = re.sub(r"\s*\^\s*", "^", unit)
+    unit = re.sub(r"\s*/\s*|\s+per\s+", "/", unit)
+    unit = re.sub(r"^(?:sq|square)\.?\s+([A-Za-z]+)", r"\1^2", unit, flags=re.I)
+    unit = re.sub(r"^(?:cu|cubic)\.?\s+([A-Za-z]+)", r"\1^3", unit, flags=re.I)
+    return unit
+
+
+def measure(unit: str) -> tuple[str, Fraction] | None:
+    """Returns (dimension, size in its base unit) of a unit that is known, else None."""
+    total: dict[str, int] = {}
+    scale = Fraction(1)
+    sign = 1
+    for part in re.split(r"([/ ])", unit):
+        if part == "/":
+            sign = -1
+            continue
+        if not part.strip():
+            continue
+        match = re.fullmatch(r"([A-Za-z°%]+)(?:\^(-?\d))?", part)
+        if not match:
+            return None
+        name = match[1]
+        known = _KNOWN.get(name) or _KNOWN.get(name.lower()) or _KNOWN.get(re.sub(r"s$", "", name.lower()))
+        if name.lower() == "mph":
+            total["length"] = total.get("length", 0) + sign
+            total["time"] = total.get("time", 0) - sign
+            scale *= Fraction(1609344, 3600000) ** sign
+            continue
+        if known is None:
+            return None
+        power = int(match[2] or 1) * sign
+        total[known[0]] = total.get(known[0], 0) + power
+        scale *= known[1] ** power
+    if not total:
+        return None
+    return ",".join(f"{name}^{power}" for name, power in sorted(total.items()) if power), scale
+
+
+def ratio(gold: str, answer: str) -> Fraction | None:
+    """Returns the factor that turns a value in `answer` units into one in `gold` units; None where they clash.
+
+    A unit that is missing or not known is taken to be the other's: the wording of a unit is not what is graded.
+    """
+    if not gold or not answer or gold.lower().rstrip("s") == answer.lower().rstrip("s"):
+        return Fraction(1)
+    a, b = measure(gold), measure(answer)
+    if a is None or b is None:
+        return Fraction(1)
+    if a[0] != b[0]:
+        return None
+    return b[1] / a[1]
