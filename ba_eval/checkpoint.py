@@ -143,7 +143,7 @@ def _locate(path: str) -> Path:
     if folder.exists():
         raise InputError(f"{path}: is a file; give the checkpoint's folder")
     hub_id = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", path)
-    if not hub_id or path.startswith(".") or folder.parent != Path() and folder.parent.is_dir():
+    if not hub_id or path.startswith(".") or (folder.parent != Path() and folder.parent.is_dir()):
         raise InputError(f"{path}: no such folder")
     return _from_hub(path)
 
@@ -369,7 +369,7 @@ def expand_models(models: Iterable[str]) -> list[tuple[str, str]]:
     for value in models:
         name, path = _split(value)
         if glob.has_magic(path) and not Path(path).is_dir():
-            folders = [Path(found) for found in glob.glob(str(Path(path).expanduser())) if Path(found).is_dir()]
+            folders = [Path(found) for found in glob.glob(str(Path(path).expanduser())) if Path(found).is_dir()]  # noqa: PTH207
             if not folders:
                 raise InputError(f"--model {value}: no folder matches {path}")
             steps = {folder: _step_of(folder) for folder in folders}

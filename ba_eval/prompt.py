@@ -186,6 +186,27 @@ def _choose(
     raise InputError(f"{source}: neither a named template nor a .jinja file{known}")
 
 
+def check_fits(prompt_lengths: Mapping[str, int], max_tokens: int, max_model_len: int | None, *, where: str) -> None:
+    """Checks that each prompt (problem id -> tokens) leaves room for `max_tokens` in a context of `max_model_len`.
+
+    Raises InputError that names the problem, the numbers and the flag; says nothing where the context is unknown.
+    """
+    if max_model_len is None or not prompt_lengths:
+        return
+    longest = max(prompt_lengths, key=lambda problem: prompt_lengths[problem])
+    length = prompt_lengths[longest]
+    if length >= max_model_len:
+        raise InputError(
+            f"{where}: the prompt of problem {longest} has {length} tokens, the model's context is {max_model_len}; "
+            "choose other problems (--limit) or a model with a longer context"
+        )
+    if length + max_tokens > max_model_len:
+        raise InputError(
+            f"{where}: max_tokens {max_tokens} cannot fit: the longest prompt (problem {longest}) has {length} tokens "
+            f"and the model's context is {max_model_len}; use --max-tokens {max_model_len - length} or less"
+        )
+
+
 def _identity(tokenizer_id: str, jinja: str | None, args: Mapping[str, Any], system: str | None) -> str:
     data = json.dumps([tokenizer_id, jinja, dict(args), system], sort_keys=True, default=str)
     return hashlib.sha256(data.encode()).hexdigest()
