@@ -268,23 +268,21 @@ def _read_blocks(path: Path, type: type[_Line]) -> Iterator[list[_Line]]:
     except FileNotFoundError:
         return
     with file:
-        rest, number = b"", 0
         while block := file.read(_BLOCK):
-            whole, newline, rest = (rest + block).rpartition(b"\n")
-            if not newline:
-                continue
+            block += file.readline()
+            if not block.endswith(b"\n"):
+                block = block[: block.rfind(b"\n") + 1]
             try:
-                lines = decoder.decode_lines(whole)
+                yield decoder.decode_lines(block)
             except (msgspec.DecodeError, UnicodeDecodeError):
-                raise _first_fault(path, whole, number, type) from None
-            number += whole.count(b"\n") + 1
-            yield lines
+                raise _first_fault(path, type) from None
 
 
-def _first_fault(path: Path, block: bytes, before: int, type: type[_Line]) -> InputError:
-    for number, line in enumerate(block.split(b"\n"), before + 1):
-        try:
-            msgspec.json.decode(line, type=type)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on")
-    return InputError(f"{path}: cannot be read")
+def _first_fault(path: Path, type: type[_Line]) -> InputError:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                msgspec.json.decode(line, type=type)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                return InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on")
+    return InputError(f"{path}: changed while it was read; run the command again")
