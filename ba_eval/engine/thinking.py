@@ -10,6 +10,15 @@ def in_thinking(text: str, *, opened: bool) -> bool:
     return (opened or text.lstrip().startswith(OPEN)) and CLOSE not in text
 
 
+def find_stop(text: str, stops: Sequence[str], *, opened: bool, start: int = 0) -> int | None:
+    """Returns where the first stop string outside thinking begins, or None. None is known to begin before `start`."""
+    if not stops or in_thinking(text, opened=opened):
+        return None
+    if opened or text.lstrip().startswith(OPEN):
+        start = max(start, text.find(CLOSE) + len(CLOSE))
+    return min((at for at in (text.find(stop, start) for stop in stops) if at >= 0), default=None)
+
+
 def thinking_tokens(
     token_ids: Sequence[int], text: str, *, opened: bool, decode: Callable[[Sequence[int]], str]
 ) -> int | None:

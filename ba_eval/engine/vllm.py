@@ -90,8 +90,7 @@ class VllmEngine:
                     yield msgspec.structs.replace(message.completion, id=caller_id)
         finally:
             if waiting:
-                with contextlib.suppress(MachineError):
-                    self._send(Abort())
+                self._send(Abort())
 
     def close(self) -> None:
         """Ends the child and everything it started. Safe to call twice, and while a generation is under way."""
@@ -133,10 +132,9 @@ class VllmEngine:
         self._inbox.put(None)
 
     def _send(self, message: Any) -> None:
-        try:
+        # Where the child is dead, `_next` says so once all that it finished before has been taken.
+        with contextlib.suppress(OSError):
             send(self._channel, message)
-        except OSError:
-            raise self._death() from None
 
     def _next(self, timeout: float | None) -> Any:
         """The child's next message. Raises what a failure, the child's death or its silence means."""
@@ -155,11 +153,6 @@ class VllmEngine:
         return message
 
     def _death(self) -> MachineError:
-        # The reason may lie in the inbox: the child says it before it goes.
-        with contextlib.suppress(queue.Empty):
-            while (message := self._inbox.get_nowait()) is not None:
-                if isinstance(message, Failed):
-                    return MachineError(f"{self._name}: the engine failed: {message.message}{self._last_lines()}")
         code: int | None = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self._process.wait(CLOSE_SECONDS)

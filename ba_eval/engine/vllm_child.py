@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ba_eval.engine.request import Completion, Request
-from ba_eval.engine.thinking import in_thinking, thinking_tokens
+from ba_eval.engine.thinking import find_stop, thinking_tokens
 from ba_eval.engine.vllm_args import cpu_defaults
 from ba_eval.engine.wire import Abort, Ask, Done, Failed, Pulse, Ready, Start, ToChild, receive, send
 
@@ -171,7 +171,9 @@ class _Worker:
         before = len(running.text)
         running.text += part.text
         running.token_ids += part.token_ids
-        cut = self._stop_at(running, before)
+        stops = running.request.sampling.stop
+        begin = max(0, before - max(map(len, stops), default=0) + 1)
+        cut = find_stop(running.text, stops, opened=running.opened, start=begin)
         if cut is not None:
             if not output.finished:
                 self.engine.abort_request([running.request.id])
@@ -183,18 +185,6 @@ class _Worker:
             else:
                 del self.running[running.request.id]
                 self._say(Done(_failed(running.request, f"vLLM ended the request: {reason}")))
-
-    def _stop_at(self, running: _Running, before: int) -> int | None:
-        """Where the first stop string outside thinking begins, given that none was found in text[:before]."""
-        stops = running.request.sampling.stop
-        if not stops or in_thinking(running.text, opened=running.opened):
-            return None
-        start = max(0, before - max(map(len, stops)) + 1)
-        closed = running.text.find("</think>")
-        if closed >= 0 and (running.opened or running.text.lstrip().startswith("<think>")):
-            start = max(start, closed)
-        found = [at for at in (running.text.find(stop, start) for stop in stops) if at >= 0]
-        return min(found, default=None)
 
     def _finish(self, running: _Running, text: str, reason: str) -> None:
         del self.running[running.request.id]

@@ -1,0 +1,156 @@
+"""The chat completions API as servers really speak it: what is sent, and what an answer means."""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ba_eval.engine.request import Request
+from ba_eval.errors import InputError
+
+
+class Unusable(Exception):
+    """No answer, or a useless one: the request is to be sent again."""
+
+    def __init__(self, message: str, *, server_down: bool = False, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.server_down, self.retry_after = server_down, retry_after
+
+
+class Refused(Exception):
+    """The server has something against this request (400, 413, 422); sending it again would not help."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One completion as the server gave it; thinking that came apart is put back into <think> tags."""
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int
+    completion_tokens: int
+    thinking_tokens: int | None
+
+
+@dataclass
+class Body:
+    """Writes request bodies, under the name that the server knows for the length limit."""
+
+    model: str
+    template_args: dict[str, Any] = field(default_factory=dict)
+    length_name: str = "max_tokens"
+
+    def encode(self, request: Request) -> bytes:
+        """Returns the JSON body. Parameters at their neutral value are left out: not every server knows them."""
+        sampling = request.sampling
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": request.messages or (),
+            self.length_name: sampling.max_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": request.seed,
+        }
+        if sampling.top_k > 0:
+            body["top_k"] = sampling.top_k
+        if sampling.min_p > 0:
+            body["min_p"] = sampling.min_p
+        if self.template_args:
+            body["chat_template_kwargs"] = self.template_args
+        return msgspec.json.encode(body)
+
+    def adapt(self, refusal: Refused, length_name: str) -> bool:
+        """Changes what is sent so that the refused request can be sent again; False where nothing can be changed.
+
+        `length_name` is the one that the refused request was sent with: several are refused at once.
+        Raises InputError where the server refuses a parameter that the user asked for: leaving it out in silence would
+        measure something else.
+        """
+        text = str(refusal)
+        if "max_completion_tokens" in text and length_name == "max_tokens":
+            self.length_name = "max_completion_tokens"
+            return True
+        if not any(
+            word in text.lower() for word in ("unsupported", "unrecognized", "not supported", "extra", "unknown")
+        ):
+            return False
+        for name in ("top_k", "min_p", "chat_template_kwargs", "seed", "top_p", "temperature"):
+            if name in text:
+                raise InputError(f"the server does not know the parameter {name}: {text}")
+        return False
+
+
+def base_url(url: str) -> str:
+    """Returns the address below which `/chat/completions` lies, from what users write.
+
+    Raises InputError for what is no http address.
+    """
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise InputError(f"--server {url}: not an address like http://localhost:8000/v1")
+    plain = url.rstrip("/").removesuffix("/chat/completions")
+    return plain if urlsplit(plain).path.strip("/") else f"{plain.rstrip('/')}/v1"
+
+
+def read_answer(url: str, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
+    """Reads a server's answer.
+
+    Raises Unusable where the request should be sent again, Refused where it is at fault itself, InputError where the
+    address, key or model is wrong.
+    """
+    if status != 200:
+        message = _error_message(content) or f"HTTP {status}"
+        if status in (401, 403):
+            raise InputError(f"{url}: refuses the API key ({status}: {message}); set BA_EVAL_API_KEY")
+        if status == 404:
+            raise InputError(f"{url}: not found: {message}; check the address (…/v1) and the model's name")
+        if status in (408, 409, 425, 429) or status >= 500:
+            retry_after = 0.0
+            with contextlib.suppress(ValueError):
+                retry_after = min(120.0, max(0.0, float(headers.get("retry-after", "0"))))
+            raise Unusable(f"HTTP {status}: {message}", server_down=status in (502, 503), retry_after=retry_after)
+        raise Refused(f"HTTP {status}: {message}")
+    try:
+        return _read_completion(msgspec.json.decode(content))
+    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        start = content[:80].decode("utf-8", "replace")
+        raise Unusable(f"not a chat completion ({type(error).__name__}): {start!r}") from None
+
+
+def _read_completion(data: Any) -> Answer:
+    choice = data["choices"][0]
+    message = choice["message"]
+    reason = choice.get("finish_reason") or "stop"
+    text = message.get("content") or ""
+    if not isinstance(text, str):
+        raise TypeError("content is no text")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    usage = data.get("usage") or {}
+    if reason == "abort":
+        raise ValueError("the server aborted the request")
+    if isinstance(reasoning, str):
+        closed = text or reason != "length"  # cut inside thinking: the block was never closed
+        text = f"<think>{reasoning}</think>{text}" if closed else f"<think>{reasoning}"
+    details = usage.get("completion_tokens_details") or {}
+    return Answer(
+        text=text,
+        finish_reason="length" if reason == "length" else "stop",
+        prompt_tokens=int(usage.get("prompt_tokens") or 0),
+        completion_tokens=int(usage.get("completion_tokens") or 0),
+        thinking_tokens=details.get("reasoning_tokens"),
+    )
+
+
+def _error_message(content: bytes) -> str:
+    """The message inside an error body, in one line."""
+    text = content.decode("utf-8", "replace")
+    with contextlib.suppress(msgspec.DecodeError):
+        data = msgspec.json.decode(content)
+        if isinstance(data, dict):
+            error = data.get("error", data)
+            text = str(error.get("message", data.get("detail", data)) if isinstance(error, dict) else error)
+    return " ".join(text.split())[:300]
