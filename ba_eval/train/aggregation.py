@@ -264,7 +264,8 @@ def _sum(values: Floats, labels: Ints) -> Floats:
 def _divide(top: ArrayLike, bottom: ArrayLike, undefined: float = 0.0) -> Floats:
     """Divides, with `undefined` where the divisor is 0."""
     top, bottom = np.broadcast_arrays(np.asarray(top, dtype=np.float64), np.asarray(bottom, dtype=np.float64))
-    return np.divide(top, bottom, out=np.full(top.shape, undefined), where=bottom != 0)
+    quotient: Floats = np.divide(top, bottom, out=np.full(top.shape, undefined), where=bottom != 0)
+    return quotient
 
 
 def _mean(values: NDArray[Any]) -> float:
