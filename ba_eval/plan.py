@@ -124,22 +124,26 @@ def load_tasks(config: RunConfig) -> list[Task]:
 
 def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Grader]:
     """Makes the graders, one for each kind and options. Raises InputError where code has no sandbox to run in."""
-    from ba_eval.grade.code import CodeGrader
-    from ba_eval.grade.math import MathGrader, MathOptions
-
     made: dict[bytes, Grader] = {}
     graders: dict[str, Grader] = {}
     for benchmark in benchmarks:
-        is_math = benchmark.kind == "math"
-        key = msgspec.json.encode(dict(benchmark.grader), order="sorted") if is_math else b"code"
+        key = msgspec.json.encode(dict(benchmark.grader), order="sorted") if benchmark.kind == "math" else b"code"
         if key not in made:
-            made[key] = (
-                MathGrader(convert(benchmark.grader, MathOptions, where=benchmark.name))
-                if is_math
-                else CodeGrader(workers=config.workers, level=config.sandbox_level, unsafe=config.unsafe)
-            )
+            made[key] = _math_grader(benchmark) if benchmark.kind == "math" else _code_grader(config)
         graders[benchmark.name] = made[key]
     return graders
+
+
+def _math_grader(benchmark: Benchmark) -> Grader:
+    from ba_eval.grade.math import MathGrader, MathOptions
+
+    return MathGrader(convert(dict(benchmark.grader), MathOptions, where=benchmark.name))
+
+
+def _code_grader(config: RunConfig) -> Grader:
+    from ba_eval.grade.code import CodeGrader
+
+    return CodeGrader(workers=config.workers, level=config.sandbox_level, unsafe=config.unsafe)
 
 
 def _sampling(config: RunConfig, benchmark: Benchmark) -> Sampling:
