@@ -1,0 +1,227 @@
+"""Calls of a function that lives in the sandbox, and test programs whose calls are relayed to such a function."""
+
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ba_eval.errors import MachineError
+from ba_eval.execution.result import CallResult, Limits, RunResult
+from ba_eval.execution.wire import Opaque, WireError, decode, encode
+from ba_eval.execution.worker import Worker, WorkerDied
+
+if TYPE_CHECKING:
+    from ba_eval.execution.pool import Slot
+
+_GRACE_SECONDS = 30.0
+_NONCE_BYTES = 16
+
+
+class _Conversation:
+    """A job that answers calls: one question, one answer, until it ends."""
+
+    def __init__(self, slot: "Slot", role: str, job: dict[str, Any], limits: Limits) -> None:
+        self._slot, self._role, self._job, self._limits = slot, role, job, limits
+        self._worker: Worker | None = None
+        self.ended: RunResult | None = None
+
+    def open(self) -> None:
+        try:
+            self._worker = self._slot.worker(self._role)
+            self._worker.send(self._job)
+        except (WorkerDied, MachineError) as error:
+            self._lost(error)
+
+    def _lost(self, error: Exception) -> None:
+        self._slot.drop(self._role)
+        self.ended = RunResult("infra", level=self._slot.level, text=str(error))
+
+    def close(self) -> None:
+        """Ends the process, if it has not ended."""
+        if self.ended is not None or self._worker is None:
+            return
+        try:
+            self._worker.send({"end": True})
+            while self.ended is None:
+                self._receive(0.0)
+        except WorkerDied as error:
+            self._lost(error)
+
+    def send(self, body: bytes, cpu_seconds: float) -> None:
+        """Sends a call, or the answer to a question that the program asked."""
+        assert self._worker is not None
+        if self.ended is None:
+            try:
+                self._worker.send({"nonce": os.urandom(_NONCE_BYTES).hex(), "cpu_seconds": cpu_seconds}, body)
+            except WorkerDied as error:
+                self._lost(error)
+
+    def receive(self, cpu_seconds: float) -> tuple[bytes, bytes, CallResult] | None:
+        """Waits for an answer: its kind (`v` value, `e` exception, `c` a question), its encoded body, and what was
+        printed. None: the process has ended, see `ended`."""
+        if self.ended is not None:
+            return None
+        try:
+            return self._receive(cpu_seconds)
+        except WorkerDied as error:
+            self._lost(error)
+            return None
+
+    def _receive(self, cpu_seconds: float) -> tuple[bytes, bytes, CallResult] | None:
+        from ba_eval.execution.pool import read_result
+
+        assert self._worker is not None
+        wall = self._limits.wall + max(0.0, cpu_seconds - self._limits.cpu_seconds)
+        header, body = self._worker.receive(wall + _GRACE_SECONDS)
+        if header.get("answer"):
+            if header.get("id") != self._job["id"]:
+                raise WorkerDied("the fork server answered another question")
+            output = int(header["output"])
+            out = int.from_bytes(body[:4], "big")
+            printed = CallResult(
+                "ok",
+                stdout=body[4 : 4 + out],
+                stderr=body[4 + out : output],
+                cpu_seconds=float(header["cpu_seconds"]),
+                stalled=bool(header["stalled"]),
+            )
+            return body[output : output + 1], body[output + 1 :], printed
+        self.ended = read_result(header, body, self._job["id"], self._worker.level)
+        return None
+
+
+class CallSession:
+    """Many calls of one entry point, in one process. A context manager; used by one thread at a time."""
+
+    def __init__(self, slot: "Slot", role: str, job: dict[str, Any], limits: Limits) -> None:
+        self._conversation = _Conversation(slot, role, job, limits)
+        self._limits = limits
+        self.loaded: CallResult
+        """What became of loading the program; where it is not ok, every call gives the same."""
+
+    def __enter__(self) -> "CallSession":
+        self._conversation.open()
+        self.loaded = self._exchange(b"", self._limits.cpu_seconds)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._conversation.close()
+
+    @property
+    def ended(self) -> RunResult | None:
+        """How the process ended, None while it takes calls."""
+        return self._conversation.ended
+
+    def call(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, cpu_seconds: float | None = None
+    ) -> CallResult:
+        """Calls the entry point with plain data. After a call that met a limit or killed the process the session is
+        over, and every further call gives that status. WireError: the arguments are too large to send."""
+        return self.call_encoded(encode((tuple(args), dict(kwargs or {}))), cpu_seconds)
+
+    def call_encoded(self, body: bytes, cpu_seconds: float | None = None) -> CallResult:
+        """Like `call`, with arguments as `encode((args, kwargs))` made them, so that they are encoded once for many
+        programs."""
+        if self.loaded.status != "ok":
+            return self.loaded
+        return self._exchange(body, self._limits.cpu_seconds if cpu_seconds is None else cpu_seconds)
+
+    def _exchange(self, body: bytes, cpu_seconds: float) -> CallResult:
+        conversation = self._conversation
+        if conversation.ended is None:
+            conversation.send(body, cpu_seconds)
+        answer = conversation.receive(cpu_seconds)
+        if answer is None:
+            ended = conversation.ended
+            assert ended is not None
+            # Leaving before the answer is a failure, whatever the exit code.
+            status = "error" if ended.status == "ok" else ended.status
+            text = ended.text or f"the program ended with exit code {ended.exit_code}, signal {ended.signal}"
+            return CallResult(
+                status,
+                text=text,
+                stdout=ended.stdout,
+                stderr=ended.stderr,
+                cpu_seconds=ended.cpu_seconds,
+                stalled=ended.stalled,
+                details=ended,
+            )
+        kind, encoded, printed = answer
+        try:
+            value = decode(encoded)
+            if kind == b"v":
+                return _with(printed, status="ok", value=value)
+            name, text = value
+            return _with(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
+        except (WireError, ValueError, TypeError) as error:
+            return _with(printed, status="error", exception="WireError", text=str(error))
+
+
+def _with(printed: CallResult, **changes: Any) -> CallResult:
+    from dataclasses import replace
+
+    return replace(printed, **changes)
+
+
+def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, limits: Limits) -> RunResult:
+    """Runs the test program and relays its calls to the candidate. See `Sandbox.check`."""
+    if candidate.loaded.status != "ok":
+        return _as_run(candidate.loaded, slot.level)
+    test = _Conversation(slot, "main", test_job, limits)
+    test.open()
+    try:
+        test.send(b"", limits.cpu_seconds)
+        while (answer := test.receive(limits.cpu_seconds)) is not None:
+            kind, body, printed = answer
+            if kind != b"c":
+                status = "ok" if kind == b"v" else "error"
+                return RunResult(
+                    status,
+                    exit_code=0 if status == "ok" else 1,
+                    stdout=printed.stdout,
+                    stderr=printed.stderr,
+                    cpu_seconds=printed.cpu_seconds,
+                    level=slot.level,
+                    stalled=printed.stalled,
+                )
+            result = candidate.call_encoded(body)
+            if candidate.ended is not None:
+                return _as_run(result, slot.level)
+            test.send(_answer(result), limits.cpu_seconds)
+        assert test.ended is not None
+        return test.ended
+    finally:
+        test.close()
+
+
+def _answer(result: CallResult) -> bytes:
+    if result.status == "ok":
+        try:
+            return b"v" + encode(result.value)
+        except WireError as error:
+            return b"e" + encode(("ValueError", str(error)))
+    return b"e" + encode((result.exception, result.text))
+
+
+def _as_run(result: CallResult, level: int) -> RunResult:
+    if result.details is not None:
+        return result.details if result.details.status != "ok" else _failed(result, level)
+    return _failed(result, level)
+
+
+def _failed(result: CallResult, level: int) -> RunResult:
+    text = f"{result.exception}: {result.text}" if result.exception else result.text
+    return RunResult(
+        "error",
+        stdout=result.stdout,
+        stderr=result.stderr,
+        cpu_seconds=result.cpu_seconds,
+        level=level,
+        stalled=result.stalled,
+        text=text,
+    )
+
+
+__all__ = ["CallSession", "Opaque", "run_check"]

@@ -1,0 +1,135 @@
+"""Puts the process of one program behind the walls: namespaces and mounts, or Landlock; then uid, limits, seccomp."""
+
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from typing import Any
+
+from sandbox import linux, seccomp
+
+MB = 1 << 20
+
+
+@dataclass
+class Walls:
+    """What holds for every program of this server. Made once, in the server."""
+
+    level: int
+    """1: namespaces. 2: Landlock, seccomp and, where there is one, a uid of its own. 0: limits only."""
+    uid: int | None
+    """The uid that programs run as at level 2, None where they keep the server's."""
+    home: str
+    """The folder that holds the programs' folder `work`. At level 1 `/tmp`, a new file system for each program."""
+    readable: list[str]
+    """Level 2: what programs may read and execute."""
+    listable: list[str]
+    """Level 2: folders whose entries programs may list."""
+
+    def __post_init__(self) -> None:
+        self.landlock: linux.Landlock | None = None
+        self.domain: linux.Landlock | None = None
+        if self.level == 2:
+            self.domain = linux.Landlock(files=False)
+            self.landlock = linux.Landlock()
+            for path in self.readable:
+                self.landlock.allow(path, linux.Landlock.READ | linux.Landlock.EXECUTE)
+            for path in self.listable:
+                self.landlock.allow(path, linux.Landlock.LIST)
+            self.landlock.allow("/dev/null", linux.Landlock.READ | linux.Landlock.WRITE_FILE | 1 << 14)
+            for path in ("/dev/zero", "/dev/urandom", "/dev/random"):
+                self.landlock.allow(path, linux.Landlock.READ)
+            self.landlock.allow(os.path.join(self.home, "work"), self.landlock.all)
+        self.filter = seccomp.filter_program(self.level) if self.level else b""
+
+    @property
+    def signals_stay_in(self) -> bool:
+        """Whether a program can signal no process but its own: it has a namespace, a uid, or a scoped domain."""
+        return self.level == 1 or self.uid is not None or (self.domain is not None and self.domain.scoped)
+
+
+def enter_namespaces(disk_mb: int) -> None:
+    """Level 1, in the first process of a new pid namespace: its own /proc, /tmp and /dev/shm, empty and sized."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
+    flags = linux.MS_NOSUID | linux.MS_NODEV
+    try:
+        linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC, "hidepid=2")
+    except OSError:
+        linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    size = f"size={disk_mb}m,nr_inodes={inodes(disk_mb)},mode=1777"
+    linux.mount("tmpfs", "/tmp", "tmpfs", flags, size)
+    linux.mount("tmpfs", "/dev/shm", "tmpfs", flags, size)
+
+
+def inodes(disk_mb: int) -> int:
+    """How many files a program may make."""
+    return max(4096, 64 * disk_mb)
+
+
+def set_limits(limits: dict[str, Any], processes: int) -> None:
+    """The kernel's own limits: walls behind the supervisor's, which counts the whole tree."""
+    cpu = int(limits["cpu_seconds"]) + 2
+    memory = limits["memory_mb"] * MB
+    walls = {
+        resource.RLIMIT_CPU: (cpu, cpu + 1),
+        # Untouched thread stacks and heaps count here, so it lies above the limit on what is really used.
+        resource.RLIMIT_DATA: (memory + 512 * MB,) * 2,
+        resource.RLIMIT_AS: (4 * memory + 4096 * MB,) * 2,
+        resource.RLIMIT_FSIZE: (limits["disk_mb"] * MB,) * 2,
+        resource.RLIMIT_NPROC: (processes,) * 2,
+        resource.RLIMIT_NOFILE: (256, 256),
+        resource.RLIMIT_CORE: (0, 0),
+        resource.RLIMIT_MEMLOCK: (64 << 10,) * 2,
+        resource.RLIMIT_STACK: (64 * MB, 64 * MB),
+        resource.RLIMIT_MSGQUEUE: (0, 0),
+        resource.RLIMIT_NICE: (0, 0),
+        resource.RLIMIT_RTPRIO: (0, 0),
+        resource.RLIMIT_SIGPENDING: (256, 256),
+    }
+    for kind, (soft, hard) in walls.items():
+        highest = resource.getrlimit(kind)[1]
+        if highest != resource.RLIM_INFINITY:
+            soft, hard = min(soft, highest), min(hard, highest)
+        resource.setrlimit(kind, (soft, hard))
+
+
+def close_all_but(kept: tuple[int, ...]) -> None:
+    """Closes every file descriptor but the given ones."""
+    low = 0
+    for fd in sorted(kept):
+        if low < fd:  # an empty range would close them all
+            os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, 4096)
+
+
+def drop_privileges(walls: Walls) -> None:
+    """No capability, another uid at level 2, no way back; then the file rules and the system call filter."""
+    if walls.uid is not None:
+        os.setgroups([])
+        os.setresgid(walls.uid, walls.uid, walls.uid)
+        os.setresuid(walls.uid, walls.uid, walls.uid)
+    if walls.level:
+        linux.keep_capabilities()
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    if walls.landlock is not None:
+        walls.landlock.enforce()
+        os.close(walls.landlock.fd)
+    if walls.level:
+        program = walls.filter
+        if not walls.signals_stay_in:
+            program = seccomp.filter_program(walls.level, own_signals_only=True, pid=os.getpid())
+        seccomp.install(program)
+
+
+def default_signals() -> None:
+    """Python's own dispositions at start, and nothing blocked."""
+    for number in signal.valid_signals():
+        if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
+            try:
+                signal.signal(number, signal.SIG_DFL)
+            except (OSError, ValueError):
+                pass
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())

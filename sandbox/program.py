@@ -1,0 +1,209 @@
+"""Runs one program in the process that was forked for it. The program can change anything here, this module included:
+what it gains is only a different answer of its own, and the answer is judged outside."""
+
+import atexit
+import builtins
+import gc
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from types import ModuleType, TracebackType
+from typing import Any
+
+from sandbox import wire
+
+_EXIT = os._exit
+NONCE = 16
+
+
+def _module(name: str, path: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__dict__.update(__file__=path, __builtins__=builtins, __annotations__={}, __cached__=None)
+    sys.modules[name] = module
+    return module
+
+
+def _own(error: BaseException) -> TracebackType | None:
+    """The traceback without this file's own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_globals is globals():
+        trace = trace.tb_next
+    return trace
+
+
+def _execute(source: bytes, path: str, module: ModuleType) -> None:
+    exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
+
+
+def _exit_code(error: SystemExit) -> int:
+    """What the interpreter would exit with."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code & 0xFF
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _finish(module: ModuleType | None) -> int:
+    """What the interpreter does at exit, in its order: join threads, run exit functions, flush, drop the globals."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    code = _flush()
+    if module is not None:
+        names = module.__dict__
+        for key in [key for key in names if key[:1] == "_" and key != "__builtins__"] + list(names):
+            if key != "__builtins__":
+                names[key] = None
+        gc.collect()
+    return _flush() or code
+
+
+def _flush() -> int:
+    code = 0
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except BaseException:
+            code = 120
+    return code
+
+
+def run_script(source: bytes, path: str) -> None:
+    """Runs the program as `python program.py` would, and exits."""
+    module = _module("__main__", path)
+    code = 0
+    try:
+        try:
+            _execute(source, path, module)
+        except SystemExit as error:
+            code = _exit_code(error)
+        except BaseException as error:
+            code = 1
+            sys.excepthook(type(error), error, _own(error))
+        code = _finish(module) or code
+    except SystemExit as error:
+        code = _exit_code(error)
+        _flush()
+    except BaseException:
+        code = 1
+        traceback.print_exc()
+        _flush()
+    _EXIT(code)
+
+
+def _describe(error: BaseException) -> bytes:
+    """Type name and message of an exception, as an encoded pair; hostile `__str__` included."""
+    kind = type(error)
+    name = type.__dict__["__name__"].__get__(kind)
+    try:
+        text = str(error)
+        text = text[:2000] if type(text) is str else "?"
+    except BaseException:
+        text = "?"
+    return wire.encode((name if type(name) is str else "?", text))
+
+
+def _resolve(module: ModuleType, entry_point: str) -> Callable[..., Any]:
+    """The function, or the method of a new object."""
+    first, *rest = entry_point.split(".")
+    target = module.__dict__[first]
+    if rest:
+        target = target()
+    for name in rest:
+        target = getattr(target, name)
+    return target  # type: ignore[no-any-return]
+
+
+class Calls:
+    """The pipes on which calls come in and answers leave: a nonce, a length, a kind (one letter), an encoded value."""
+
+    def __init__(self, calls: int, answers: int) -> None:
+        self._calls, self._answers = calls, answers
+
+    def _read(self, size: int) -> bytes:
+        parts = []
+        while size:
+            part = os.read(self._calls, min(size, 1 << 20))
+            if not part:
+                _EXIT(0)
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def receive(self) -> tuple[bytes, bytes]:
+        """Waits for a message; ends the process where none will come."""
+        nonce = self._read(NONCE)
+        return nonce, self._read(int.from_bytes(self._read(4), "big"))
+
+    def send(self, nonce: bytes, kind: bytes, body: bytes) -> None:
+        data = memoryview(nonce + (len(body) + 1).to_bytes(4, "big") + kind + body)
+        while data:
+            data = data[os.write(self._answers, data) :]
+
+
+def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
+    """Loads the program as a module, then answers calls of its entry point until the pipe closes."""
+    module = _module("solution", path)
+    nonce, _ = calls.receive()
+    try:
+        try:
+            _execute(source, path, module)
+        except BaseException as error:
+            traceback.print_exception(type(error), error, _own(error))
+            raise
+        _resolve(module, entry_point)
+        kind, body = b"v", wire.encode(None)
+    except BaseException as error:
+        kind, body = b"e", _describe(error)
+    while True:
+        _flush()
+        calls.send(nonce, kind, body)
+        del body
+        nonce, body = calls.receive()
+        try:
+            arguments, keywords = wire.decode(body)
+            kind, body = b"v", wire.encode(_resolve(module, entry_point)(*arguments, **keywords))
+        except BaseException as error:
+            kind, body = b"e", _describe(error)
+
+
+def run_check(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
+    """Runs a test program that names the entry point, or defines `check(candidate)`. The candidate itself is in another
+    process: calling it sends the arguments out and waits for the answer."""
+    nonce, _ = calls.receive()
+
+    def candidate(*arguments: Any, **keywords: Any) -> Any:
+        calls.send(nonce, b"c", wire.encode((arguments, keywords)))
+        _, answer = calls.receive()
+        kind, value = answer[:1], wire.decode(answer[1:])
+        if kind == b"v":
+            return value
+        name, text = value
+        error = getattr(builtins, name, None)
+        if isinstance(error, type) and issubclass(error, Exception):
+            raise error(text)
+        raise RuntimeError(f"{name}: {text}")
+
+    module = _module("__main__", path)
+    first, *rest = entry_point.split(".")
+    target: Any = candidate
+    if rest:
+        target = type(first, (), {rest[0]: lambda self, *arguments, **keywords: candidate(*arguments, **keywords)})
+    names = module.__dict__
+    names.update({"candidate": candidate, first: target})
+    try:
+        _execute(source, path, module)
+        if callable(names.get("check")):
+            names["check"](candidate)
+        kind, body = b"v", wire.encode(None)
+    except BaseException as error:
+        traceback.print_exception(type(error), error, _own(error))
+        kind, body = b"e", _describe(error)
+    _flush()
+    calls.send(nonce, kind, body)
+    _EXIT(0 if kind == b"v" else 1)

@@ -1,0 +1,109 @@
+"""The fork server: takes one job at a time from the harness, forks a process for it, answers with what became of it."""
+
+import gc
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from sandbox import linux, wire
+from sandbox.confine import Walls
+from sandbox.supervise import HarnessGone, Job
+from sandbox.tree import empty_folder
+from sandbox.warm import PRELOAD, Warm
+
+_LEVEL_2_CAPABILITIES = (
+    linux.CAP_CHOWN,
+    linux.CAP_DAC_OVERRIDE,
+    linux.CAP_FOWNER,
+    linux.CAP_KILL,
+    linux.CAP_SETGID,
+    linux.CAP_SETUID,
+)
+
+
+def _next_frame(control: socket.socket, frames: wire.FrameBuffer) -> tuple[dict[str, Any], bytes]:
+    control.setblocking(True)
+    while (frame := frames.next()) is None:
+        data = control.recv(1 << 20)
+        if not data:
+            raise HarnessGone
+        frames.feed(data)
+    control.setblocking(False)
+    return frame
+
+
+def _gone(*_: object) -> None:
+    raise HarnessGone
+
+
+class Server:
+    """What stays the same from job to job."""
+
+    def __init__(self, control: socket.socket, baseline: set[str]) -> None:
+        self.control, self.frames = control, wire.FrameBuffer()
+        config, _ = _next_frame(control, self.frames)
+        self.walls = Walls(config["level"], config["uid"], config["home"], config["readable"], config["listable"])
+        if self.walls.level == 2 and self.walls.uid is not None:
+            linux.keep_capabilities(_LEVEL_2_CAPABILITIES)
+        if self.walls.level != 1:
+            linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != config["parent"]:
+                raise HarnessGone
+        self.other_processes = config["other_processes"]
+        self.warm = Warm(baseline)
+        if config["packages"]:
+            sys.path.append(config["packages"])
+        loaded = self.warm.load(PRELOAD)
+        gc.collect()
+        gc.freeze()
+        self._reply({"ready": True, "pid": os.getpid(), "preloaded": loaded})
+
+    def _reply(self, header: dict[str, Any], body: bytes = b"") -> None:
+        self.control.setblocking(True)
+        self.control.sendall(wire.pack_frame(header, body))
+        self.control.setblocking(False)
+
+    def serve(self) -> None:
+        """Takes jobs until the harness closes the connection."""
+        while True:
+            job, stdin = _next_frame(self.control, self.frames)
+            if job.get("end"):  # of a session that is over already
+                continue
+            folder = os.path.join(self.walls.home, "work")
+            try:
+                header, body = self._run(job, stdin, folder)
+            finally:
+                if self.walls.level != 1:
+                    empty_folder(folder)
+            self._reply(header, body)
+
+    def _run(self, job: dict[str, Any], stdin: bytes, folder: str) -> tuple[dict[str, Any], bytes]:
+        job["nproc"] = job["processes"] + 8 + self.other_processes
+        gc.disable()
+        try:
+            under_way = Job(job, stdin, folder, self.walls, self.control, self.frames, self._before_program)
+        finally:
+            gc.enable()
+        return under_way.watch()
+
+    def _before_program(self) -> None:
+        """In the program's process: what a fresh interpreter would look like."""
+        self.warm.put_aside()
+        gc.enable()
+        sys.excepthook = sys.__excepthook__
+
+
+def main(code: int, fd: int, baseline: set[str]) -> None:
+    """Serves the harness on socket `fd`. `code`: the file that this code came from. `baseline`: names of the modules of
+    a fresh interpreter."""
+    os.close(code)
+    sys.path_importer_cache.pop(sys.path.pop(0), None)
+    signal.signal(signal.SIGTERM, _gone)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with socket.socket(fileno=fd) as control:
+            Server(control, baseline).serve()
+    except (HarnessGone, BrokenPipeError, ConnectionResetError):
+        pass

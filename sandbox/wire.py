@@ -1,0 +1,198 @@
+"""What crosses the wall: frames, and plain Python values as typed JSON. Both sides use this one file.
+
+Neither pickle nor marshal nor repr: a value that is not exactly of a plain built-in type (a subclass, a generator, any
+other object) arrives as `Opaque`, and decoding hostile bytes builds plain data or raises `WireError`, within bounds.
+"""
+
+import base64
+import json
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+MAX_DEPTH = 200
+MAX_NODES = 2_000_000
+MAX_BYTES = 32 << 20
+MAX_FRAME = 1 << 30
+_INT = 1 << 63
+_SCALARS = frozenset((type(None), bool, int, float, str))
+_HEADER = struct.Struct(">II")
+
+
+class WireError(Exception):
+    """Bytes that are no frame or no value, or more of either than is allowed."""
+
+
+class Opaque:
+    """Stands for a value that is not plain data. Equal to nothing, itself included."""
+
+    __slots__ = ("type_name",)
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.type_name} object>"
+
+
+def pack_frame(header: dict[str, Any], body: bytes = b"") -> bytes:
+    """One frame: two lengths (4 bytes each, big-endian), a JSON object, raw bytes."""
+    text = json.dumps(header).encode()
+    return _HEADER.pack(len(text), len(body)) + text + body
+
+
+class FrameBuffer:
+    """Collects bytes and gives back whole frames."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self._data += data
+
+    def next(self) -> tuple[dict[str, Any], bytes] | None:
+        """Returns the next whole frame, or None where more bytes are needed; WireError where it cannot be one."""
+        data = self._data
+        if len(data) < _HEADER.size:
+            return None
+        header_size, body_size = _HEADER.unpack_from(data)
+        if header_size + body_size > MAX_FRAME:
+            raise WireError("frame too large")
+        end = _HEADER.size + header_size + body_size
+        if len(data) < end:
+            return None
+        try:
+            header = json.loads(data[_HEADER.size : _HEADER.size + header_size])
+        except (ValueError, RecursionError) as error:
+            raise WireError("frame without a header") from error
+        if type(header) is not dict:
+            raise WireError("frame without a header")
+        body = bytes(data[_HEADER.size + header_size : end])
+        del data[:end]
+        return header, body
+
+
+class _Encoder:
+    """One value's way into JSON types, counting nodes."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+
+    def pack(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind is str or kind is bool or value is None:
+            return value
+        if kind is int:
+            return value if -_INT < value < _INT else {"i": hex(value)}
+        if kind is float:
+            return value if value - value == 0.0 else {"n": repr(value)}
+        if kind is bytes or kind is bytearray:
+            return {"b" if kind is bytes else "B": base64.b64encode(value).decode()}
+        if kind is complex:
+            return {"c": self.items((value.real, value.imag), depth)}
+        if depth >= MAX_DEPTH and kind in (list, tuple, dict, set, frozenset):
+            return {"o": kind.__name__ + " nested too deep"}
+        if kind is list:
+            return self.items(value, depth)
+        if kind is tuple:
+            return {"t": self.items(value, depth)}
+        if kind is dict:
+            return {"d": [self.items(value.keys(), depth), self.items(value.values(), depth)]}
+        if kind is set or kind is frozenset:
+            return {"s" if kind is set else "f": self.items(value, depth)}
+        return {"o": _type_name(kind)}
+
+    def items(self, values: Iterable[Any], depth: int) -> list[Any]:
+        values = list(values)
+        self.nodes += len(values)
+        if self.nodes > MAX_NODES:
+            raise WireError("too many values")
+        kinds = set(map(type, values))
+        if kinds <= {str, bool, type(None)} or (kinds == {int} and -_INT < min(values) and max(values) < _INT):
+            return values
+        return [self.pack(value, depth + 1) for value in values]
+
+
+def _type_name(kind: type) -> str:
+    name = type.__dict__["__name__"].__get__(kind)
+    return name[:100] if type(name) is str else "?"
+
+
+def encode(value: Any) -> bytes:
+    """Encodes plain data; what is not plain becomes an opaque mark with its type's name. WireError: too large."""
+    text = json.dumps(_Encoder().pack(value, 0), allow_nan=False, separators=(",", ":")).encode()
+    if len(text) > MAX_BYTES:
+        raise WireError("value too large")
+    return text
+
+
+def decode(data: bytes) -> Any:
+    """Decodes what `encode` made. WireError where it could not have made it."""
+    if len(data) > MAX_BYTES or data.count(b",") > 2 * MAX_NODES or data.count(b"[") + data.count(b"{") > MAX_NODES:
+        raise WireError("value too large")
+    try:
+        return _unpack(json.loads(data, parse_constant=_no_constant), 0)
+    except WireError:
+        raise
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+        raise WireError(f"not a value: {error}") from error
+
+
+def _no_constant(name: str) -> None:
+    raise WireError(f"not a value: {name}")
+
+
+def _items(values: Any, depth: int) -> list[Any]:
+    if type(values) is not list or depth > 3 * MAX_DEPTH:
+        raise WireError("not a value")
+    if set(map(type, values)) <= _SCALARS:
+        return values
+    return [_unpack(value, depth + 1) for value in values]
+
+
+def _hashable(values: list[Any]) -> list[Any]:
+    # Keys made to collide would turn building a dict into hours of work.
+    if len(values) > 1000 and len(set(map(hash, values))) < len(values) // 2:
+        raise WireError("too many equal hashes")
+    return values
+
+
+def _unpack(value: Any, depth: int) -> Any:
+    if type(value) is list:
+        return _items(value, depth)
+    if type(value) is not dict:
+        return value
+    if len(value) != 1:
+        raise WireError("not a value")
+    [(tag, inner)] = value.items()
+    if tag == "d":
+        keys, values = (_items(part, depth) for part in inner)
+        if len(keys) != len(values):
+            raise WireError("not a value")
+        return dict(zip(_hashable(keys), values, strict=True))
+    if tag in ("t", "s", "f", "c"):
+        items = _items(inner, depth)
+        if tag == "t":
+            return tuple(items)
+        if tag == "c":
+            real, imaginary = items
+            return complex(float(real), float(imaginary))
+        return set(_hashable(items)) if tag == "s" else frozenset(_hashable(items))
+    if type(inner) is not str:
+        raise WireError("not a value")
+    if tag == "i":
+        return int(inner, 16)
+    if tag == "n":
+        return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[inner]
+    if tag in ("b", "B"):
+        raw = base64.b64decode(inner, validate=True)
+        return raw if tag == "b" else bytearray(raw)
+    if tag == "o":
+        return Opaque(inner[:100])
+    raise WireError("not a value")
