@@ -28,9 +28,9 @@ _STYLE = re.compile(
 )
 _FRACTION = re.compile(r"\\(?:d|t|c)frac(?![A-Za-z])")
 _BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
-_SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad(?![A-Za-z])|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
+_SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|(?<!\\)\$")
-_THOUSANDS = re.compile(r"(?<=\d)(?:\{,\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r"(?<=\d)(?:\{\s*,\s*\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))")
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
 _WRAPPED = re.compile(
     r"\\+(?:boxed|fbox|framebox|ensuremath|underline|mathbf|boldsymbol|bm|mathit|mathsf|textcolor\{\w+\})\s*\{(.*)\}\s*[.,]?",
@@ -39,6 +39,8 @@ _WRAPPED = re.compile(
 _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
+_FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
+_GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
 _REPAIRS = (
     ("\x0crac", r"\frac"),
@@ -76,6 +78,10 @@ def _clean(s: str) -> str:
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s) if r"\l" in s or r"\r" in s or "\\" in s else s
     s = _THOUSANDS.sub("", s)
+    if "]" in s or "[" in s:
+        s = _FOREIGN_OPEN.sub(lambda m: ("(" if m[1] == "]" else m[1]) + m[2] + (")" if m[3] == "[" else m[3]), s)
+    if "or" in s or "and" in s:
+        s = _GLUED.sub(r" \1 ", s)
     s = _SPACES.sub(" ", s).strip()
     s = s.strip("*`\"' ").strip()
     while s and s[-1] in ".,;:" and not s.endswith("..."):

@@ -8,7 +8,8 @@ from typing import Any
 from ba_eval.grade.math import fast, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.compare import Comparison
-from ba_eval.grade.math.syntax import Node, Unreadable, read
+from ba_eval.grade.math.syntax import Unreadable, read
+from ba_eval.grade.math.tree import Node
 
 Decision = tuple[str, str, str]
 """(outcome, reason, method)"""

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ba_eval.grade.math.numeric import TooLarge, Undefined, evaluate, number, symbols
-from ba_eval.grade.math.syntax import Node
+from ba_eval.grade.math.exact import TooLarge
+from ba_eval.grade.math.numeric import Undefined, context, evaluate, number
+from ba_eval.grade.math.tree import Node, operators, symbols, terms
 
 _DIGITS = 60
 INEQUALITIES = ("<", ">", "<=", ">=", "!=")
@@ -21,10 +22,7 @@ class Region:
 
 def same_region(a: Node, b: Node) -> bool | None:
     """Compares two sets of real numbers; None where either is none that can be tested."""
-    from mpmath import MPContext
-
-    mp = MPContext()
-    mp.dps = _DIGITS
+    mp = context(_DIGITS)
     try:
         left, right = _region(a, mp), _region(b, mp)
     except (Undefined, TooLarge):
@@ -51,27 +49,6 @@ def _test_points(borders: list[Any], mp: Any) -> list[Any]:
 
 def _mpf(value: Any, mp: Any) -> Any:
     return mp.mpf(value.numerator) / value.denominator if hasattr(value, "denominator") else mp.mpf(value)
-
-
-def is_region(node: Node) -> bool:
-    """Tells whether a node may stand for a set of real numbers."""
-    kind = node[0]
-    if kind in ("union", "inter", "minus"):
-        return True
-    if kind == "tuple":
-        return len(node) == 5
-    if kind == "rel":
-        return all(op in INEQUALITIES for op in _operators(node)) or node[1] == "in"
-    return kind == "set" or (kind == "sym" and node[1] in ("mathbb R",))
-
-
-def _operators(node: Node) -> list[str]:
-    return [node[1], *node[4::2]]
-
-
-def terms(node: Node) -> list[Node]:
-    """Returns the members of a chain of relations, from left to right."""
-    return [node[2], node[3], *node[5::2]]
 
 
 def _region(node: Node, mp: Any) -> Region | None:
@@ -129,8 +106,8 @@ def _equal(x: Any, y: Any, mp: Any) -> bool:
 
 
 def _inequality(node: Node, mp: Any) -> Region | None:
-    operators, sides = _operators(node), terms(node)
-    if any(op not in INEQUALITIES and op != "=" for op in operators):
+    signs, sides = operators(node), terms(node)
+    if any(op not in INEQUALITIES and op != "=" for op in signs):
         return None
     names = set().union(*(symbols(side) for side in sides))
     label = None
@@ -142,13 +119,16 @@ def _inequality(node: Node, mp: Any) -> Region | None:
     elif len(names) != 1:
         return None
     name = next(iter(names)) if label is None else "value"
-    sides = [("sym", "value") if side == label else side for side in sides]
+    if label is not None:
+        sides = [("sym", "value") if side == label else side for side in sides]
+        if set().union(*(symbols(side) for side in sides)) != {"value"}:
+            return None
 
     def holds(x: Any) -> bool:
         values = [evaluate(side, {name: x}, mp) for side in sides]
         if any(mp.im(v) for v in values):
             return False
-        return all(_related(op, a, b, mp) for op, a, b in zip(operators, values, values[1:], strict=False))
+        return all(_related(op, a, b, mp) for op, a, b in zip(signs, values, values[1:], strict=False))
 
     def difference(i: int, x: Any) -> Any:
         value = evaluate(sides[i], {name: x}, mp) - evaluate(sides[i + 1], {name: x}, mp)
@@ -157,7 +137,7 @@ def _inequality(node: Node, mp: Any) -> Region | None:
         return value
 
     borders: list[Any] = []
-    for i in range(len(operators)):
+    for i in range(len(signs)):
         borders += _roots(lambda x, i=i: difference(i, x), mp)  # type: ignore[misc]
     return Region(holds, tuple(borders))
 

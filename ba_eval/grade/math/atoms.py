@@ -1,0 +1,475 @@
+r"""Reads the parts of an expression: numbers, names, functions, groups, LaTeX commands."""
+
+import re
+from fractions import Fraction
+
+from ba_eval.grade.math.tokens import (
+    ALIASES,
+    BIG,
+    CONSTANTS,
+    DECORATED,
+    DOTS,
+    FUNCTIONS,
+    GREEK,
+    MULTIPLY,
+    STYLED,
+    TEXT,
+    Cursor,
+    Unreadable,
+)
+from ba_eval.grade.math.tree import Node, literal_number, one
+
+_CONNECTIVE = re.compile(r"[\s,;]*(?:and|or|,|;|&)?[\s,;]*", re.I)
+_PERCENT = ("percent", "percentage", "pct", "%")
+_FUNCTION_LETTERS = frozenset("fghFGHPQWIuUT") | {"delta", "Gamma", "phi", "psi", "Phi", "mho"}
+_FACTOR_COMMANDS = frozenset(
+    "\\" + n
+    for n in "frac sqrt binom pi infty lfloor lceil langle { lvert | begin imath jmath angle triangle lbrace lbrack lVert "
+    "measuredangle".split()
+)
+_ENVIRONMENTS = frozenset("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix".split())
+_ALIGNED = frozenset("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*".split())
+_NEVER_SPLIT = frozenset(("Re", "Im", "lg", "det", "arg", "max", "min", "erf"))
+
+
+class Atoms(Cursor):
+    """The lower half of the grammar; collections, sums and products are read by the subclass."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.bars = 0
+        """How many bars are open: a further bar closes one."""
+        self.ratios = True
+        """Whether a colon makes a ratio; not before the condition of a set."""
+
+    def collection(self, top: bool = False) -> Node:
+        raise NotImplementedError
+
+    def relation(self) -> Node:
+        raise NotImplementedError
+
+    def sum(self) -> Node:
+        raise NotImplementedError
+
+    def power(self) -> Node:
+        raise NotImplementedError
+
+    def exponent(self) -> Node:
+        raise NotImplementedError
+
+    # -- what may follow
+
+    def connective(self) -> bool:
+        """Tells whether a \\text group with `and`, `or` or a comma comes next."""
+        return self.peek() in TEXT and (words := self.text_ahead(1)) is not None and bool(_CONNECTIVE.fullmatch(words))
+
+    def starts_factor(self) -> bool:
+        kind, token = self.kind(), self.peek()
+        if kind == "num":
+            return True
+        if kind == "word":
+            return token.lower() not in ("and", "or") and not (token == "U" and self.peek(1) in ("(", "[", "\\{"))
+        if kind == "op":
+            return token in ("(", "[", "{") or (token == "|" and not self.bars)
+        if kind != "cmd":
+            return False
+        if token in TEXT:
+            return not self.connective()
+        name = token[1:]
+        return name in FUNCTIONS or name in GREEK or token in STYLED or token in _FACTOR_COMMANDS or token in BIG
+
+    def starts_function(self) -> bool:
+        return self.peek().lstrip("\\") in FUNCTIONS and self.peek() not in ("\\sqrt", "sqrt")
+
+    # -- atoms
+
+    def atom(self) -> Node:
+        kind, token = self.kind(), self.peek()
+        if kind == "num":
+            return self.number()
+        if kind == "word":
+            return self.word()
+        if kind == "cmd":
+            return self.command()
+        if token == "{":
+            return self.group()
+        if token in ("(", "["):
+            return self.bracketed()
+        if token == "|":
+            self.at += 1
+            return self.between("|", "abs")
+        raise Unreadable(f"unexpected {token[:20]!r}")
+
+    def between(self, closing: str, function: str) -> Node:
+        """Reads up to a closing bar or bracket of a function: |x|, floor, ceiling."""
+        with self.nested():
+            self.bars += closing == "|"
+            inner = self.sum()
+            self.bars -= closing == "|"
+        self.expect(closing)
+        return ("fn", function, inner)
+
+    def group(self) -> Node:
+        """A braced group, read as one value."""
+        self.expect("{")
+        bars, self.bars = self.bars, 0
+        with self.nested():
+            node = self.collection()
+            if self.peek() in ("\\choose", "\\over"):
+                command = self.take()
+                other = self.collection()
+                node = ("fn", "binomial", node, other) if command == "\\choose" else ("div", node, other)
+        self.bars = bars
+        self.expect("}")
+        return node
+
+    def argument(self) -> Node:
+        """The argument of a command: a group, or one token (one digit, one letter)."""
+        if self.peek() == "{":
+            return self.group()
+        if self.kind() in ("num", "word"):
+            self.split(self.peek()[0])
+        return self.atom()
+
+    def number(self) -> Node:
+        token = self.take()
+        if self.peek() == "_" and token.isdigit():
+            base = self.subscript()
+            if base.isdigit() and 2 <= int(base[:4]) <= 64:
+                return ("base", token.lstrip("0") or "0", int(base))
+            raise Unreadable("a subscript on a number")
+        if self.peek() == "\\overline" and "." in token and (period := self.text_ahead(1)) is not None:
+            if period.isdigit():
+                self.at += 1
+                self.take_group()
+                return ("num", _repeating(token, period))
+        if self.kind() == "num" and "." in token:
+            raise Unreadable("two numbers in a row")
+        return literal_number(token)
+
+    def subscript(self) -> str:
+        """Reads `_x`, `_{...}` into plain text."""
+        self.expect("_")
+        if self.peek() != "{":
+            if self.kind() == "word":
+                self.split(self.peek()[0])
+            return self.take()
+        return "".join(t for t in self.take_group() if t not in ("{", "}") and t not in TEXT and t not in STYLED)
+
+    def word(self) -> Node:
+        word = self.peek()
+        if word in CONSTANTS:
+            self.at += 1
+            return CONSTANTS[word]
+        if word in FUNCTIONS and (word not in _NEVER_SPLIT or self.peek(1) == "("):
+            self.at += 1
+            return self.function(word)
+        if word in GREEK and len(word) > 2:
+            self.at += 1
+            return self.symbol(word)
+        if len(word) > 1:
+            names = sorted((n for n in FUNCTIONS | {"pi"} if n not in _NEVER_SPLIT and n in word), key=len)
+            if names and word.startswith(names[-1]):
+                self.split(names[-1])
+                return self.word()
+            if not names and len(word) > 5:
+                raise Unreadable(f"the word {word[:20]!r}")
+            self.split(word[0])
+        return self.symbol(self.take())
+
+    def symbol(self, name: str) -> Node:
+        if self.peek() == "_":
+            name = f"{name}_{self.subscript()}"
+        while self.accept("'"):
+            name += "'"
+        if name in ("e", "i"):
+            return ("const", name)
+        if self.peek() == "(":
+            arguments = self.call_arguments(name)
+            if arguments is not None:
+                return ("call", name, *arguments)
+        return ("sym", name)
+
+    def call_arguments(self, name: str) -> tuple[Node, ...] | None:
+        """Reads `(...)` after a letter as arguments where it is a function, not a factor: f(x), I(0), P(2, 3)."""
+        plain = re.sub(r"[_'].*", "", name)
+        lone = self.peek(2) in (")", ",") and self.kind(1) in ("num", "word", "cmd")
+        zero = self.peek(1) == "0" and self.peek(2) == ")"
+        if not (zero or (plain in _FUNCTION_LETTERS and lone)):
+            return None
+        self.at += 1
+        arguments = self.collection()
+        self.expect(")")
+        return tuple(arguments[1:]) if arguments[0] == "list" else (arguments,)
+
+    def bracketed(self) -> Node:
+        opening = self.take()
+        bars, self.bars = self.bars, 0
+        with self.nested():
+            inner = self.collection()
+        self.bars = bars
+        closing = "]" if self.expect(")", "]", "\\rbrack") != ")" else ")"
+        if inner[0] == "list":
+            return ("tuple", opening, closing, *inner[1:])
+        if (opening == "(") != (closing == ")"):
+            raise Unreadable("unbalanced brackets")
+        return inner
+
+    # -- functions
+
+    def function(self, name: str) -> Node:
+        name = ALIASES.get(name, name)
+        power = base = index = None
+        if name == "sqrt" and self.accept("["):
+            index = self.collection()
+            self.expect("]")
+        while self.peek() in ("^", "_"):
+            if self.take() == "^":
+                power = self.exponent()
+            else:
+                base = self.argument_number()
+        argument = self.function_argument(name)
+        if name in ("sqrt", "cbrt"):
+            degree = index or ("num", Fraction(3 if name == "cbrt" else 2))
+            node: Node = ("pow", argument, ("div", one, degree))
+        elif name == "exp":
+            node = ("pow", ("const", "e"), argument)
+        elif name == "factorial":
+            node = ("fact", argument)
+        elif name in ("log", "lg") and (base is not None or name == "lg"):
+            node = ("div", ("fn", "ln", argument), ("fn", "ln", base or ("num", Fraction(10))))
+        elif base is not None:
+            raise Unreadable(f"a subscript on {name}")
+        else:
+            arguments = argument[1:] if argument[0] == "list" else argument[3:] if argument[0] == "tuple" else (argument,)
+            node = ("fn", "ln" if name == "log" else name, *arguments)
+        if power is None:
+            return node
+        if power == ("neg", one) and name in ("sin", "cos", "tan", "cot"):
+            return ("fn", "a" + name, argument)
+        return ("pow", node, power)
+
+    def argument_number(self) -> Node:
+        if self.kind() == "word":
+            self.split(self.peek()[0])
+        return self.atom()
+
+    def function_argument(self, name: str) -> Node:
+        if self.peek() == "{":
+            return self.group()
+        if self.peek() in ("(", "["):
+            return self.bracketed()
+        if name in ("sqrt", "cbrt"):
+            if self.kind() == "word" and self.peek() not in CONSTANTS:
+                self.split(self.peek()[0])
+            return self.atom()
+        with self.nested():
+            sign = self.accept("-")
+            left = self.power()
+            while not self.starts_function() and self.peek() not in ("(", "["):
+                if self.peek() in MULTIPLY and self.peek(1) not in ("(", "["):
+                    self.at += 1
+                elif not self.starts_factor():
+                    break
+                left = multiply(left, self.power())
+        return ("neg", left) if sign else left
+
+    # -- commands
+
+    def command(self) -> Node:
+        token = self.take()
+        name = token[1:]
+        if name == "frac":
+            return ("div", self.argument(), self.argument())
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in ("imath", "jmath"):
+            return ("const", "i")
+        if name == "binom":
+            return ("fn", "binomial", self.argument(), self.argument())
+        if name in ("angle", "triangle", "measuredangle"):
+            return ("sym", f"angle {self.run_of_letters()}")
+        if name in FUNCTIONS:
+            return self.function(name)
+        if name in GREEK:
+            return self.symbol({"varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta"}.get(name, name))
+        for left, right, function in (
+            ("lfloor", "\\rfloor", "floor"),
+            ("lceil", "\\rceil", "ceil"),
+            ("lvert", "\\rvert", "abs"),
+            ("lVert", "\\rVert", "abs"),
+            ("|", "\\|", "abs"),
+        ):
+            if name == left:
+                return self.between(right, function)
+        if name in ("{", "lbrace"):
+            return self.braces()
+        if name == "lbrack":
+            self.at -= 1
+            self.tokens[self.at] = ("op", "[", False)
+            return self.bracketed()
+        if name == "langle":
+            with self.nested():
+                inner = self.collection()
+            self.expect("\\rangle")
+            return ("tuple", "(", ")", *(inner[1:] if inner[0] == "list" else (inner,)))
+        if name == "begin":
+            return self.environment()
+        if token in TEXT or token in STYLED:
+            return self.styled(token)
+        if name in ("emptyset", "varnothing"):
+            return ("set",)
+        if token in DOTS:
+            return ("dots",)
+        if token in BIG:
+            return self.big(name)
+        if name.isalpha() and self.peek() not in ("{", "["):
+            # A command that is not known stands for itself, as any letter does.
+            return self.symbol(name)
+        raise Unreadable(f"the command {token[:20]!r}")
+
+    def big(self, name: str) -> Node:
+        """A sum, product, integral or limit: (big, name, lower, upper, body)."""
+        lower: Node = ("dots",)
+        upper: Node = ("dots",)
+        while self.peek() in ("_", "^"):
+            if self.take() == "_":
+                lower = self.group() if self.peek() == "{" else self.argument()
+            else:
+                upper = self.exponent()
+        with self.nested():
+            body = self.power()
+            while self.starts_factor() or self.peek() in MULTIPLY:
+                if self.peek() in MULTIPLY:
+                    self.at += 1
+                body = multiply(body, self.power())
+        return ("big", name, lower, upper, body)
+
+    def run_of_letters(self) -> str:
+        if self.peek() == "{":
+            return "".join(self.take_group())
+        letters = []
+        while self.kind() == "word" or (letters and self.peek() == "_"):
+            letters.append("_" + self.subscript() if self.peek() == "_" else self.take())
+        return "".join(letters)
+
+    def braces(self) -> Node:
+        """A set: its elements, or the condition of {x | condition}."""
+        with self.nested():
+            if self.accept("\\}", "\\rbrace"):
+                return ("set",)
+            bars, self.bars = self.bars, 1
+            self.ratios = False
+            inner = self.collection()
+            self.ratios = True
+            condition = self.accept("|", ":", "\\mid")
+            if condition:
+                inner = self.collection()
+            self.bars = bars
+        self.expect("\\}", "\\rbrace")
+        if condition:
+            return inner
+        return ("set", *(inner[1:] if inner[0] == "list" else (inner,)))
+
+    def environment(self) -> Node:
+        name = "".join(self.take_group())
+        if name in _ALIGNED:
+            return self.aligned()
+        if name not in _ENVIRONMENTS and name != "cases":
+            raise Unreadable(f"the environment {name[:20]!r}")
+        if name == "array" and self.peek() == "{":
+            self.take_group()
+        rows: list[tuple[Node, ...]] = []
+        row: list[Node] = []
+        while self.peek() != "\\end":
+            if self.accept("\\\\"):
+                rows += [tuple(row)] if row else []
+                row = []
+            elif not self.accept("&", "\\hline", ",", ";"):
+                with self.nested():
+                    row.append(self.relation())
+        self.expect("\\end")
+        self.take_group()
+        rows += [tuple(row)] if row else []
+        if not rows:
+            raise Unreadable("an empty matrix")
+        if name == "cases":
+            return ("list", *(item for r in rows for item in r))
+        matrix: Node = ("matrix", tuple(rows))
+        return ("fn", "det", matrix) if name == "vmatrix" else matrix
+
+    def aligned(self) -> Node:
+        """Of a derivation the last line counts: `x &= 2 + 3 \\\\ &= 5` says 5."""
+        start = self.at
+        end = start
+        while self.peek(end - start) != "\\end":
+            if end >= len(self.tokens):
+                raise Unreadable("an open environment")
+            end += 1
+        lines = [start]
+        lines += [i + 1 for i in range(start, end) if self.tokens[i][1] == "\\\\" and i + 1 < end]
+        self.tokens[lines[-1] : end] = [t for t in self.tokens[lines[-1] : end] if t[1] not in ("&", "\\\\")]
+        self.at = lines[-1]
+        self.accept("=")
+        node = self.relation()
+        self.accept(".", ",")
+        self.expect("\\end")
+        self.take_group()
+        return node
+
+    def styled(self, token: str) -> Node:
+        if self.peek() != "{":
+            if token in TEXT:
+                raise Unreadable("text without a group")
+            return self.argument()
+        words = self.text_ahead()
+        if words is None:
+            raise Unreadable("an open group")
+        plain = words.strip()
+        if token == "\\mathbb":
+            self.take_group()
+            return ("sym", f"mathbb {plain}")
+        if token in DECORATED:
+            if token == "\\overline" and re.fullmatch(r"[\d ]+", plain):
+                raise Unreadable("a row of digits under a bar")
+            self.take_group()
+            name = f"{token[1:]} {plain.replace(' ', '')}"
+            return self.symbol(name)
+        if token.startswith("\\operatorname") and plain.replace(" ", "") in FUNCTIONS:
+            self.take_group()
+            return self.function(plain.replace(" ", ""))
+        if re.fullmatch(r"[A-Za-z]{2,}[A-Za-z\s.,'-]*", plain) and plain not in FUNCTIONS and plain not in CONSTANTS:
+            self.take_group()
+            if self.peek() == "_":
+                return self.symbol(plain)
+            return ("text", " ".join(plain.split()))
+        if token in TEXT and not plain:
+            self.take_group()
+            return self.atom()
+        return self.group()
+
+    def percent(self) -> bool:
+        if self.accept("%"):
+            return True
+        if self.kind() == "word" and self.peek().lower() in _PERCENT:
+            self.at += 1
+            return True
+        if self.peek() in TEXT and (self.text_ahead(1) or "").lower() in _PERCENT:
+            self.at += 1
+            self.take_group()
+            return True
+        return False
+
+
+def multiply(left: Node, right: Node) -> Node:
+    """Returns the product; a chain of factors is one node."""
+    return (*left, right) if left[0] == "mul" else ("mul", left, right)
+
+
+def _repeating(token: str, period: str) -> Fraction:
+    """Returns the value of 0.1(6) from "0.1" and "6"."""
+    whole, _, fraction = token.partition(".")
+    if len(fraction) + len(period) > 200 or not (whole + fraction).isdigit():
+        raise Unreadable("a repeating decimal")
+    scale = 10 ** len(fraction)
+    return Fraction(int(whole + fraction), scale) + Fraction(int(period), scale * (10 ** len(period) - 1))

@@ -1,0 +1,84 @@
+"""A second method where numbers cannot tell: sympy, on expressions built from the tree and never from text."""
+
+from typing import Any
+
+from ba_eval.grade.math.tree import Node
+
+_FUNCTIONS = {
+    "ln": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min", "max": "Max",
+    "gcd": "gcd", "lcm": "lcm", "Re": "re", "Im": "im", "arg": "arg", "sgn": "sign", "erf": "erf", "arcsinh": "asinh",
+    "arccosh": "acosh", "arctanh": "atanh",
+} | {n: n for n in "sin cos tan cot sec csc asin acos atan acot sinh cosh tanh coth".split()}  # fmt: skip
+
+
+class _Unknown(Exception):
+    """Sympy has no counterpart."""
+
+
+def same_form(a: Node, b: Node) -> bool | None:
+    """Tells whether the difference simplifies to zero; None where it does not, or where sympy cannot read one."""
+    try:
+        difference = _built(a) - _built(b)
+        import sympy
+
+        if difference == 0 or sympy.simplify(difference.doit()) == 0:
+            return True
+    except Exception:  # sympy raises all kinds of errors for what it cannot do; none of them decides anything
+        return None
+    return None
+
+
+def _built(node: Node) -> Any:
+    import sympy
+
+    kind = node[0]
+    if kind in ("num", "dec"):
+        return sympy.Rational(node[1].numerator, node[1].denominator)
+    if kind == "const":
+        return {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "inf": sympy.oo}[node[1]]
+    if kind == "sym":
+        return sympy.Symbol(node[1], positive=True)
+    if kind == "big":
+        return _big(node)
+    parts = [_built(part) for part in node[1:] if isinstance(part, tuple)]
+    if kind == "add":
+        return sympy.Add(*parts)
+    if kind == "mul":
+        return sympy.Mul(*parts)
+    if kind == "neg":
+        return -parts[0]
+    if kind == "div":
+        return parts[0] / parts[1]
+    if kind == "pow":
+        if parts[1].is_number and not (parts[1].is_Rational and abs(parts[1]) < 1000):
+            raise _Unknown("a power")
+        return sympy.Pow(parts[0], parts[1])
+    if kind == "unit":
+        return parts[0]
+    if kind == "percent":
+        return parts[0] / 100
+    if kind == "fact" and not (parts[0].is_number and abs(parts[0]) > 1000):
+        return sympy.factorial(parts[0])
+    if kind == "call":
+        return sympy.Function(node[1])(*parts)
+    if kind == "fn" and node[1] in _FUNCTIONS:
+        return getattr(sympy, _FUNCTIONS[node[1]])(*parts)
+    raise _Unknown(kind)
+
+
+def _big(node: Node) -> Any:
+    """Sums, products, integrals and limits, as sympy knows them."""
+    import sympy
+
+    _, name, lower, upper, body = node
+    if name in ("sum", "prod") and lower[0] == "rel" and lower[2][0] == "sym":
+        kind = sympy.Sum if name == "sum" else sympy.Product
+        return kind(_built(body), (_built(lower[2]), _built(lower[3]), _built(upper)))
+    if name == "lim" and lower[0] == "rel" and lower[1] == "to":
+        return sympy.Limit(_built(body), _built(lower[2]), _built(lower[3]))
+    if name == "int" and body[0] == "mul" and len(body) >= 4 and body[-2] == ("sym", "d") and body[-1][0] == "sym":
+        inner = _built(body[:-2]) if len(body) > 4 else _built(body[1])
+        variable = _built(body[-1])
+        bounds = (variable,) if lower[0] == "dots" else (variable, _built(lower), _built(upper))
+        return sympy.Integral(inner, bounds)
+    raise _Unknown(name)
