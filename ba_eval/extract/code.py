@@ -74,21 +74,47 @@ def parse(source: str) -> ast.Module | None:
     return _parse(source)[0]
 
 
-def defines(tree: ast.Module, entry_point: str) -> bool:
-    """Whether running the module binds `entry_point`: at its top level, or as a method of a class there."""
+def callable_name(tree: ast.Module, entry_point: str) -> str | None:
+    """The name under which the module binds what `entry_point` asks for, None where it does not.
+
+    A function asked for may be a method of `class Solution`, and such a method a plain function: judges of LeetCode
+    style sets take either.
+    """
     owner, _, name = entry_point.rpartition(".")
     bound = list(_bound(tree.body))
-    if not owner and any(found == name for found, _ in bound):
-        return True
+    plain = any(found == name and not isinstance(node, ast.ClassDef) for found, node in bound)
+    if not owner and (plain or any(found == name for found, _ in bound)):
+        return name
     for found, node in bound:
         if (
             isinstance(node, ast.ClassDef)
             and found == (owner or "Solution")
             and any(member == name for member, _ in _bound(node.body))
         ):
-            return True
-    # A method asked for may be given as a plain function: judges of LeetCode style sets take either.
-    return bool(owner) and any(found == name and not isinstance(node, ast.ClassDef) for found, node in bound)
+            return f"{found}.{name}"
+    return name if plain else None
+
+
+def defines(tree: ast.Module, entry_point: str) -> bool:
+    """Whether running the module binds what `entry_point` asks for. See `callable_name`."""
+    return callable_name(tree, entry_point) is not None
+
+
+def after_prelude(prelude: str, program: str) -> str:
+    """The program with code that runs before it; only imports from `__future__` keep their place at the top."""
+    if not prelude.strip():
+        return program
+    tree = parse(program)
+    futures = [node for node in tree.body if _is_future(node)] if tree is not None else []
+    if not futures:
+        return f"{prelude}\n{program}"
+    lines = program.split("\n")
+    end = futures[-1].end_lineno or 0
+    return "\n".join([*lines[:end], prelude, *lines[end:]])
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
 def code_before_entry_point(prefix: str, entry_point: str | None) -> str:

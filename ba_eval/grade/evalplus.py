@@ -1,0 +1,240 @@
+"""HumanEval+ and MBPP+: when an output counts as the reference's, and what a program's base and plus status are."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ba_eval.benchmark.problem import EvalplusTest
+from ba_eval.execution import Limits, Opaque
+from ba_eval.grade.compare import same_plain, same_structure, show
+from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
+from ba_eval.grade.trial import Call, Runner, SandboxFailed, Trial, call_all, encode_call, show_call
+
+RELATIVE_TOLERANCE = 1e-7
+FLOAT_TOLERANCE = 1e-6
+"""Absolute, for floats of problems that state none."""
+
+_ONLY_NOT_NONE = frozenset({"check_str", "text_match_three", "text_starta_endb"})
+_AS_SETS = {
+    *("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum"),
+    *("intersection_array", "find_dissimilar", "Diff"),
+}
+
+
+def agrees(test: EvalplusTest, entry_point: str, arguments: Sequence[Any], got: Any, expected: Any) -> bool:
+    """Whether an output counts as the reference's, by the rules of evalplus 0.3.1 on plain built-in types.
+
+    Equal as Python has it (a tuple is not a list), or of the same type with floats within `atol` (1e-6 where the
+    problem states none) plus 1e-7 of the expected value. Some problems have rules of their own: see `_ORACLES`.
+    Integers are always exact.
+    """
+    oracle = _ORACLES.get((test.dataset, entry_point))
+    if oracle is not None:
+        return oracle(test, arguments, got, expected)
+    if test.dataset == "mbpp" and entry_point in _AS_SETS:
+        return _same_set(got, expected)
+    if test.dataset == "mbpp" and entry_point in _ONLY_NOT_NONE:
+        return same_plain(got, expected) if type(got) is bool else expected is (got is not None)
+    return _same(test, got, expected)
+
+
+def recorded(test: EvalplusTest, entry_point: str, output: Any) -> Any:
+    """What is kept of a reference's output: all of it, save where only None or not None counts."""
+    return output is not None if test.dataset == "mbpp" and entry_point in _ONLY_NOT_NONE else output
+
+
+def _same(test: EvalplusTest, got: Any, expected: Any) -> bool:
+    if same_structure(got, expected, same_plain, strict_sequences=True):
+        return True
+    tolerance = test.atol or FLOAT_TOLERANCE
+
+    def close(got: Any, expected: Any) -> bool:
+        kinds = {type(got), type(expected)}
+        if not kinds <= {int, float, bool, complex} or kinds <= {int, bool}:
+            return same_plain(got, expected)
+        try:
+            return got == expected or bool(abs(got - expected) <= tolerance + RELATIVE_TOLERANCE * abs(expected))
+        except OverflowError:  # an integer beyond all floats
+            return False
+
+    return type(got) is type(expected) and same_structure(got, expected, close, strict_sequences=False)
+
+
+def _same_set(got: Any, expected: Any) -> bool:
+    try:
+        return type(got) in (list, tuple, set, frozenset, str, dict) and set(got) == set(expected)
+    except TypeError:  # unhashable elements
+        return False
+
+
+def _polynomial_root(test: EvalplusTest, arguments: Sequence[Any], got: Any, _: Any) -> bool:
+    """The polynomial with these coefficients, lowest first, is zero at `got`, within `atol`."""
+    try:
+        return type(got) in (int, float) and (
+            abs(sum(coefficient * math.pow(got, power) for power, coefficient in enumerate(arguments[0]))) <= test.atol
+        )
+    except (OverflowError, ValueError):
+        return False
+
+
+def _pyramid_surface(test: EvalplusTest, arguments: Sequence[Any], got: Any, expected: Any) -> bool:
+    """Either reading of "height": along the slant (the reference), or from the base to the apex."""
+    edge, height = arguments
+    upright = round(edge**2 + 4 * (edge * math.sqrt((edge / 2) ** 2 + height**2)) / 2)
+    if _same(test, got, expected):
+        return True
+    return type(got) in (int, float, bool) and abs(got - upright) <= test.atol
+
+
+def _digit_distance(test: EvalplusTest, arguments: Sequence[Any], got: Any, expected: Any) -> bool:
+    """Besides the reference's: the sum of distances digit by digit, the shorter number padded with zeros."""
+    first, second = (str(number) for number in arguments)
+    width = max(len(first), len(second))
+    distance = sum(abs(int(a) - int(b)) for a, b in zip(first.zfill(width), second.zfill(width), strict=True))
+    return _same(test, got, expected) or same_plain(got, distance)
+
+
+_ORACLES: dict[tuple[str, str], Callable[[EvalplusTest, Sequence[Any], Any, Any], bool]] = {
+    ("humaneval", "find_zero"): _polynomial_root,
+    ("mbpp", "are_equivalent"): lambda *_: True,  # the statement leaves open what is meant
+    ("mbpp", "sum_div"): lambda test, _, got, expected: _same(test, got, expected) or same_plain(got, 0),
+    ("mbpp", "surface_Area"): _pyramid_surface,
+    ("mbpp", "digit_distance_nums"): _digit_distance,
+}
+
+
+LIMITS = Limits(cpu_seconds=1.0, memory_mb=2048)
+REFERENCE_FACTOR = 4.0
+"""A call may take 1 s of CPU time, or this many times what the reference takes for it, whichever is more."""
+PROGRAM_SECONDS = 60.0
+"""CPU time of all base or all plus inputs together, unless the reference needs more."""
+REFERENCE_LIMITS = Limits(cpu_seconds=60.0, memory_mb=4096)
+
+
+class EvalplusJudge:
+    """Judges programs of evalplus sets; holds the references' outputs."""
+
+    def __init__(self, runner: Runner, cache: Path | None = None) -> None:
+        self._runner = runner
+        self._expected = ExpectedOutputs(self._run_reference, cache)
+        self._calls: dict[int, tuple[EvalplusTest, list[Call]]] = {}
+
+    def judge(self, test: EvalplusTest, entry_point: str, program: str) -> tuple[Trial, Mapping[str, Any]]:
+        """The trial over base and plus inputs, and the status of each (`pass`, `fail` or `timeout`).
+
+        Inputs on which the reference itself fails are left out and counted as `unusable`.
+        """
+        expected = self._expected.of(test, entry_point)
+        inputs = [*test.base_input, *test.plus_input]
+        calls = self._encoded(test, inputs, expected)
+        usable = [number for number, output in enumerate(expected) if output.failure is None]
+        base = [number for number in usable if number < len(test.base_input)]
+        trials = [
+            self._try(test, entry_point, program, part, calls, inputs, expected) for part in (base, usable[len(base) :])
+        ]
+        failed = next((trial for trial in trials if trial.reason is not None), trials[0])
+        more: dict[str, Any] = {"base": _status(trials[0]), "plus": _status(trials[1])}
+        if len(usable) < len(inputs):
+            more["unusable"] = len(inputs) - len(usable)
+        passed = sum(trial.passed for trial in trials)
+        return Trial(passed, len(usable), failed.reason, failed.failed), more
+
+    def _try(
+        self,
+        test: EvalplusTest,
+        entry_point: str,
+        program: str,
+        part: Sequence[int],
+        calls: Sequence[Call],
+        inputs: Sequence[Sequence[Any]],
+        expected: Sequence[Expected],
+    ) -> Trial:
+        """Tries the inputs whose numbers are in `part`."""
+        outputs = {number: expected[number].output for number in part}
+        unsure: list[int] = []
+
+        def judge(at: int, value: Any) -> Mapping[str, Any] | None:
+            number = part[at]
+            output = outputs[number]
+            if isinstance(output, Digest):
+                if output.matches(value):
+                    return None
+                unsure.append(number)
+            elif agrees(test, entry_point, inputs[number], value, output):
+                return None
+            return {"test": number, "expected": show(output, 600)}
+
+        budget = max(PROGRAM_SECONDS, REFERENCE_FACTOR * sum(expected[number].cpu_seconds for number in part))
+        while True:
+            unsure.clear()
+            trial = self._runner.fairly(
+                lambda: call_all(
+                    self._runner.sandbox,
+                    program,
+                    entry_point,
+                    [calls[number] for number in part],
+                    LIMITS,
+                    judge,
+                    lambda at: show_call(inputs[part[at]]),
+                    budget,
+                )
+            )
+            if trial.reason != "failed test" or not unsure:
+                return trial
+            # Other bytes than the reference's may still be equal: compare with the output itself.
+            [again] = self._outputs_of(test, entry_point, [inputs[unsure[-1]]])
+            if again.failure is not None:
+                return trial
+            outputs[unsure[-1]] = again.output
+
+    def _encoded(self, test: EvalplusTest, inputs: Sequence[Sequence[Any]], expected: Sequence[Expected]) -> list[Call]:
+        """The calls of a problem, encoded once for all programs."""
+        if id(test) not in self._calls:
+            calls = [
+                Call(encode_call(arguments), max(LIMITS.cpu_seconds, REFERENCE_FACTOR * output.cpu_seconds))
+                for arguments, output in zip(inputs, expected, strict=True)
+            ]
+            self._calls[id(test)] = test, calls
+        return self._calls[id(test)][1]
+
+    def _run_reference(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
+        return self._outputs_of(test, entry_point, [*test.base_input, *test.plus_input])
+
+    def _outputs_of(self, test: EvalplusTest, entry_point: str, inputs: Sequence[Sequence[Any]]) -> list[Expected]:
+        """What the reference gives for inputs; a process that it ends is started again for the next one."""
+        outputs: list[Expected] = []
+        while len(outputs) < len(inputs):
+            with self._runner.sandbox.session(test.reference, entry_point, REFERENCE_LIMITS) as session:
+                while len(outputs) < len(inputs) and session.ended is None:
+                    result = session.call(inputs[len(outputs)])
+                    if result.status == "infra":
+                        raise SandboxFailed(result.text)
+                    output = recorded(test, entry_point, result.value)
+                    failure = None
+                    if result.status != "ok":
+                        failure = f"{result.exception or result.status}: {result.text}"[:200]
+                    elif holds_opaque(output):
+                        failure = "not plain data"
+                    outputs.append(Expected(None if failure else output, result.cpu_seconds, failure))
+        return outputs
+
+
+def holds_opaque(value: Any) -> bool:
+    """Whether a value from the sandbox holds something that is not plain data."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        kind = type(value)
+        if kind is Opaque:
+            return True
+        if kind in (list, tuple, set, frozenset):
+            waiting.extend(value)
+        elif kind is dict:
+            waiting.extend(value)
+            waiting.extend(value.values())
+    return False
+
+
+def _status(trial: Trial) -> str:
+    return "pass" if trial.reason is None else "timeout" if trial.reason == "timeout" else "fail"

@@ -1,0 +1,199 @@
+"""Tries one program on its tests in the sandbox. Expected outputs stay on this side of the wall."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from ba_eval.benchmark.problem import CallTest, StdinTest
+from ba_eval.execution import CallResult, Limits, RunResult, Sandbox
+from ba_eval.execution.wire import WireError, encode
+from ba_eval.grade.compare import output_difference, same_value, shorten, show
+from ba_eval.grade.turns import Turns
+
+REASONS = {
+    "error": "crash",
+    "killed": "crash",
+    "timeout": "timeout",
+    "memory": "memory",
+    "output": "output limit",
+    "disk": "disk limit",
+    "process": "process limit",
+}
+"""Reasons of verdicts, by what became of the program."""
+
+_TEXT_LIMIT = 600
+
+
+class SandboxFailed(Exception):
+    """The sandbox itself failed, twice: nothing is known about the program."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of a program's tests. `reason` is None where all passed."""
+
+    passed: int
+    total: int
+    reason: str | None = None
+    failed: Mapping[str, Any] = field(default_factory=dict)
+    """The first failed test, shortened for people."""
+    stalled: bool = False
+    slowest: float = 0.0
+    """CPU seconds of the slowest test."""
+
+
+Result = TypeVar("Result", RunResult, Trial)
+
+
+class Runner:
+    """Runs programs side by side, and once more, alone, where the outcome says nothing about the program: a fault of
+    the sandbox, or a timeout while the machine stood still or had more to do than it has cores."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self._turns = Turns()
+
+    def fairly(self, attempt: Callable[[], Result]) -> Result:
+        """The result of `attempt`, or of a second one alone. Raises SandboxFailed."""
+        with self._turns.together():
+            result = attempt()
+            crowded = self._turns.crowded()
+        if _ending(result) == "infra" or (_ending(result) == "timeout" and (result.stalled or crowded)):
+            with self._turns.alone():
+                result = attempt()
+        if _ending(result) == "infra":
+            raise SandboxFailed(result.text if isinstance(result, RunResult) else str(result.failed.get("error")))
+        return result
+
+
+def _ending(result: RunResult | Trial) -> str | None:
+    return result.status if isinstance(result, RunResult) else result.reason
+
+
+def try_stdin(runner: Runner, program: str, tests: Sequence[StdinTest], limits: Limits) -> Trial:
+    """Runs the program once for each test, up to the first that fails."""
+    slowest = 0.0
+    for number, test in enumerate(tests):
+        stdin = test.stdin.encode(errors="surrogateescape")
+        room = with_room(limits, len(test.stdout))
+        result = runner.fairly(lambda stdin=stdin, room=room: runner.sandbox.run(program, stdin, room))  # type: ignore[misc]
+        slowest = max(slowest, result.cpu_seconds)
+        printed = result.stdout.decode(errors="replace")
+        failed = {
+            "test": number,
+            "input": shorten(test.stdin, _TEXT_LIMIT),
+            "expected": shorten(test.stdout, _TEXT_LIMIT),
+            "got": shorten(printed, _TEXT_LIMIT),
+        }
+        if result.status != "ok":
+            failed["error"] = result.text or last_lines(result.stderr) or result.status
+            return Trial(number, len(tests), REASONS[result.status], failed)
+        difference = output_difference(printed, test.stdout)
+        if difference is not None:
+            return Trial(number, len(tests), "failed test", {**failed, "difference": difference})
+    return Trial(len(tests), len(tests), slowest=slowest)
+
+
+def try_calls(
+    runner: Runner, program: str, entry_point: str, tests: Sequence[CallTest], limits: Limits, tolerance: float
+) -> Trial:
+    """Loads the program and calls it with each test's arguments, up to the first that fails."""
+    calls = [Call(encode_call(test.args, test.kwargs), limits.cpu_seconds) for test in tests]
+
+    def judge(number: int, value: Any) -> Mapping[str, Any] | None:
+        if same_value(value, tests[number].expected, tolerance):
+            return None
+        return {"expected": show(tests[number].expected, _TEXT_LIMIT)}
+
+    def describe(number: int) -> str:
+        return show_call(tests[number].args, tests[number].kwargs)
+
+    return runner.fairly(lambda: call_all(runner.sandbox, program, entry_point, calls, limits, judge, describe))
+
+
+@dataclass(frozen=True)
+class Call:
+    """Encoded arguments, and the CPU seconds that the call may take."""
+
+    body: bytes
+    cpu_seconds: float
+
+
+def call_all(
+    sandbox: Sandbox,
+    program: str,
+    entry_point: str,
+    calls: Sequence[Call],
+    limits: Limits,
+    judge: Callable[[int, Any], Mapping[str, Any] | None],
+    describe: Callable[[int], str],
+    cpu_budget: float = float("inf"),
+) -> Trial:
+    """Makes the calls in one process, up to the first that fails.
+
+    `judge` is given a call's number and value; what it returns, where not None, tells of the failure. `describe` shows
+    a call's arguments. `cpu_budget` holds for all calls together.
+    """
+    used = slowest = 0.0
+    with sandbox.session(program, entry_point, limits) as session:
+        if session.loaded.status != "ok":
+            failed = {"test": 0, "error": _error(session.loaded)}
+            return Trial(0, len(calls), _reason(session.loaded), failed, session.loaded.stalled)
+        for number, call in enumerate(calls):
+            result = session.call_encoded(call.body, min(call.cpu_seconds, max(0.01, cpu_budget - used)))
+            used += result.cpu_seconds
+            slowest = max(slowest, result.cpu_seconds)
+            if result.status != "ok":
+                failed = {"test": number, "input": describe(number), "error": _error(result)}
+                return Trial(number, len(calls), _reason(result), failed, result.stalled)
+            told = judge(number, result.value)
+            if told is not None:
+                failed = {"test": number, "input": describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
+                return Trial(number, len(calls), "failed test", failed)
+    return Trial(len(calls), len(calls), slowest=slowest)
+
+
+def try_check(runner: Runner, program: str, entry_point: str, test_source: str, limits: Limits) -> Trial:
+    """Runs a test program against the program; it counts as one test."""
+    result = runner.fairly(lambda: runner.sandbox.check(test_source, program, entry_point, limits))
+    if result.status == "ok":
+        return Trial(1, 1, slowest=result.cpu_seconds)
+    error = result.text or last_lines(result.stderr) or result.status
+    failed_assert = result.status == "error" and "AssertionError" in error.split("\n")[-1]
+    return Trial(0, 1, "failed test" if failed_assert else REASONS[result.status], {"test": 0, "error": error})
+
+
+def encode_call(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> bytes:
+    """The arguments as they go into the sandbox. ValueError: more than can be sent."""
+    try:
+        return encode((tuple(args), dict(kwargs or {})))
+    except WireError as error:
+        raise ValueError(f"the arguments cannot be sent: {error}") from None
+
+
+def show_call(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> str:
+    """Arguments as they stand between the brackets of a call, shortened."""
+    parts = [show(arg, _TEXT_LIMIT) for arg in args[:20]]
+    parts += [f"{name}={show(value, _TEXT_LIMIT)}" for name, value in list((kwargs or {}).items())[:20]]
+    return shorten(", ".join(parts), _TEXT_LIMIT)
+
+
+def with_room(limits: Limits, expected_characters: int) -> Limits:
+    """Limits with room for an output twice as long as the expected one."""
+    return replace(limits, output_kb=max(limits.output_kb, expected_characters // 512))
+
+
+def last_lines(stderr: bytes) -> str:
+    """The end of a traceback."""
+    lines = stderr[-4000:].decode(errors="replace").strip().splitlines()
+    return shorten("\n".join(lines[-4:]), _TEXT_LIMIT)
+
+
+def _error(result: CallResult) -> str:
+    if result.exception is not None:
+        return shorten(f"{result.exception}: {result.text}", _TEXT_LIMIT)
+    return result.text or last_lines(result.stderr) or result.status
+
+
+def _reason(result: CallResult) -> str:
+    return "infra" if result.status == "infra" else REASONS[result.status]
