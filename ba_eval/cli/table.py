@@ -19,6 +19,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="what `eval --out` wrote")
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("-k", metavar="K,K,...", type=ks, help="the k of pass@k (default: those of the run)")
+    parser.add_argument("--maj", metavar="K,K,...", type=ks, default=(), help="also maj@k, for these k")
     parser.set_defaults(run=run)
 
 
@@ -38,11 +39,11 @@ def run(arguments: argparse.Namespace) -> int:
     from ba_eval.results import load
     from ba_eval.tables import print_table, render
 
-    results = load(arguments.run_folder)
+    results = load(arguments.run_folder, answers=bool(arguments.maj))
     if arguments.format == "text":
-        print_table(results, arguments.k)
+        print_table(results, arguments.k, arguments.maj)
     else:
-        sys.stdout.write(render(results, arguments.format, arguments.k))
+        sys.stdout.write(render(results, arguments.format, arguments.k, arguments.maj))
     if results.complete:
         return 0
     print(f"ba-eval: {arguments.run_folder}: {results.lacks()}", file=sys.stderr)

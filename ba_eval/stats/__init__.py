@@ -4,7 +4,23 @@ Problems are the sampling unit: the samples of one problem are not independent, 
 works on one value per problem.
 """
 
-from ba_eval.stats.estimators import clustered_se, pass_at_k
-from ba_eval.stats.intervals import CONFIDENCE, DRAWS, Estimate, mean_interval, t_quantile
+from ba_eval.stats.comparison import POWER, Reach, holm, reach, sign_flip_p
+from ba_eval.stats.estimators import clustered_se, maj_at_k, pass_at_k
+from ba_eval.stats.intervals import CONFIDENCE, DRAWS, UNDEFINED, Estimate, mean_interval, t_quantile
 
-__all__ = ["CONFIDENCE", "DRAWS", "Estimate", "clustered_se", "mean_interval", "pass_at_k", "t_quantile"]
+__all__ = [
+    "CONFIDENCE",
+    "DRAWS",
+    "POWER",
+    "UNDEFINED",
+    "Estimate",
+    "Reach",
+    "clustered_se",
+    "holm",
+    "maj_at_k",
+    "mean_interval",
+    "pass_at_k",
+    "reach",
+    "sign_flip_p",
+    "t_quantile",
+]

@@ -1,5 +1,10 @@
 """Point estimates from counts of samples."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+from math import lgamma, log, log1p
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -44,3 +49,53 @@ def clustered_se(values: npt.ArrayLike) -> float:
     if len(known) < 2:
         return float("nan")
     return float(known.std(ddof=1) / np.sqrt(len(known)))
+
+
+def maj_at_k(counts: Sequence[int], correct: Sequence[bool], n: int, k: int) -> float:
+    """The expected correctness of the most frequent answer among k of the n samples of one problem.
+
+    `counts` holds how many samples gave each class of equal answers, `correct` which classes are right; the other
+    n - sum(counts) samples gave no answer and no vote. Equally frequent answers share the vote (a fair draw between
+    them); no answer at all is not correct. NaN where n < k or k < 1.
+
+    Exact over all subsets of size k: with c_i ~ Binomial(m_i, k/n) given sum c_i = k, a class with w votes wins with
+    E[1 / (1 + ties)], all others below or at w. 1 / (1 + t) is the integral of x^t over 0..1, which makes the joint
+    generating function a product over classes; Gauss-Legendre quadrature is exact for polynomials.
+    """
+    if k < 1 or n < k:
+        return float("nan")
+    order = sorted(zip(counts, correct, strict=True))
+    return _maj_at_k(tuple(m for m, _ in order), tuple(bool(right) for _, right in order), n, k)
+
+
+@lru_cache(maxsize=100_000)
+def _maj_at_k(counts: tuple[int, ...], correct: tuple[bool, ...], n: int, k: int) -> float:
+    if k == n:
+        most = max(counts, default=0)
+        winners = [right for m, right in zip(counts, correct, strict=True) if m == most]
+        return sum(winners) / len(winners) if winners else 0.0
+    votes = [_binomial(m, k / n)[: k + 1] for m in counts]
+    silent = _binomial(n - sum(counts), k / n)[: k + 1]
+    total = 0.0
+    for winner in (number for number, right in enumerate(correct) if right):
+        others = [poll for number, poll in enumerate(votes) if number != winner]
+        for w in range(1, min(counts[winner], k) + 1):
+            most_ties = min(len(others), k // w - 1)
+            nodes, weights = np.polynomial.legendre.leggauss(most_ties // 2 + 1)
+            for x, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
+                product: npt.NDArray[np.floating[Any]] = silent
+                for poll in others:
+                    below = poll[: w + 1].copy()
+                    below[w:] *= x
+                    product = np.convolve(product, below)[: k - w + 1]
+                if len(product) > k - w:
+                    total += weight * votes[winner][w] * product[k - w]
+    return float(total / _binomial(n, k / n)[k])
+
+
+@lru_cache(maxsize=1024)
+def _binomial(n: int, p: float) -> Floats:
+    """The probabilities of 0..n successes, 0 < p < 1."""
+    logs = [lgamma(n + 1) - lgamma(a + 1) - lgamma(n - a + 1) + a * log(p) + (n - a) * log1p(-p) for a in range(n + 1)]
+    probabilities: Floats = np.exp(np.array(logs, dtype=np.float64))
+    return probabilities

@@ -15,14 +15,15 @@ FORMATS = ("text", "markdown", "csv", "latex", "json")
 __all__ = ["FORMATS", "Summary", "frame", "print_table", "render", "summarise", "write_summary"]
 
 
-def render(results: Results, format: str = "text", ks: tuple[int, ...] | None = None) -> str:
-    """The table of a run in one of `FORMATS`. `ks` are the k of pass@k, by default those of the plan.
+def render(results: Results, format: str = "text", ks: tuple[int, ...] | None = None, maj: tuple[int, ...] = ()) -> str:
+    """The table of a run in one of `FORMATS`. `ks` are the k of pass@k, by default those of the plan;
+    `maj` those of maj@k, which needs results loaded with answers.
 
     Raises InputError for an unknown format.
     """
     from ba_eval.tables import export, formats, layout
 
-    summary = summarise(results, ks)
+    summary = summarise(results, ks, maj)
     if format == "csv":
         return export.csv(export.records(summary))
     if format == "json":
@@ -32,12 +33,12 @@ def render(results: Results, format: str = "text", ks: tuple[int, ...] | None = 
     return formats.RENDERERS[format](layout.sheet(summary))
 
 
-def print_table(results: Results, ks: tuple[int, ...] | None = None) -> None:
+def print_table(results: Results, ks: tuple[int, ...] | None = None, maj: tuple[int, ...] = ()) -> None:
     """Prints the table of a run on the terminal, split by columns where the terminal is too narrow."""
     from ba_eval.tables import layout
     from ba_eval.tables.terminal import print_sheet
 
-    print_sheet(layout.sheet(summarise(results, ks)))
+    print_sheet(layout.sheet(summarise(results, ks, maj)))
 
 
 def write_summary(run: Path, results: Results) -> None:
@@ -48,10 +49,10 @@ def write_summary(run: Path, results: Results) -> None:
     write_atomically(run / "summary.json", [export.json(summarise(results)).encode()])
 
 
-def frame(results: Results, ks: tuple[int, ...] | None = None) -> "pandas.DataFrame":
+def frame(results: Results, ks: tuple[int, ...] | None = None, maj: tuple[int, ...] = ()) -> "pandas.DataFrame":
     """The numbers as a pandas data frame, one row a model and benchmark, NaN what is undefined."""
     import pandas
 
     from ba_eval.tables import export
 
-    return pandas.DataFrame(export.records(summarise(results, ks)))
+    return pandas.DataFrame(export.records(summarise(results, ks, maj)))

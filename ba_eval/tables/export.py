@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
+from ba_eval.compare import SUITE
 from ba_eval.stats import Estimate
 from ba_eval.tables.escape import csv_text
 from ba_eval.tables.numbers import Summary
-
-SUITE = "(suite mean)"
 
 
 def json(data: Any) -> str:
@@ -39,11 +38,9 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                     "problems": cell.problems,
                     "n": facts.n,
                     **_estimate("avg", cell.avg),
-                    **{
-                        name: value
-                        for k, e in cell.pass_at.items()
-                        for name, value in _estimate(f"pass@{k}", e).items()
-                    },
+                    "standing": cell.standing,
+                    **_estimates("pass", cell.pass_at),
+                    **_estimates("maj", cell.maj_at),
                     "avg_untruncated": cell.avg_untruncated,
                     "truncated": cell.truncated,
                     "tokens_mean": cell.tokens_mean,
@@ -63,11 +60,9 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                     **head,
                     "benchmark": SUITE,
                     **_estimate("avg", model.suite_avg),
-                    **{
-                        name: value
-                        for k, e in model.suite_pass_at.items()
-                        for name, value in _estimate(f"pass@{k}", e).items()
-                    },
+                    "standing": model.suite_standing,
+                    **_estimates("pass", model.suite_pass_at),
+                    **_estimates("maj", model.suite_maj_at),
                     "truncated": model.suite_truncated,
                     "tokens_mean": model.suite_tokens_mean,
                 }
@@ -92,6 +87,10 @@ def _estimate(name: str, estimate: Estimate) -> dict[str, float]:
         f"{name}_high": estimate.high,
         f"{name}_se": estimate.se,
     }
+
+
+def _estimates(name: str, at: Mapping[int, Estimate]) -> dict[str, float]:
+    return {column: value for k, estimate in at.items() for column, value in _estimate(f"{name}@{k}", estimate).items()}
 
 
 def _value(value: Any) -> str:

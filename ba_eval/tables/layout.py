@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from ba_eval.compare import Standing
 from ba_eval.stats import Estimate
 from ba_eval.tables.numbers import BenchmarkFacts, CellNumbers, ModelNumbers, Summary
-from ba_eval.tables.sheet import Cell, Column, Line, Sheet, cell, interval, number, percent
+from ba_eval.tables.sheet import Cell, Column, Line, Sheet, Style, cell, interval, number, percent
 
 # Reasons named in one note; the JSON has all of them.
 _REASONS = 3
@@ -30,24 +31,27 @@ def _row(summary: Summary, model: ModelNumbers, has_suite: bool) -> list[Cell]:
     cells = [model.benchmarks[facts.name] for facts in summary.benchmarks]
     ks = () if summary.ks == (1,) else summary.ks
     faults = [name for name in _PROBLEMS if any(getattr(numbers, name) for numbers in cells)]
-    labels = [Line("avg@n"), Line("95 %", "faint"), *(Line(f"pass@{k}") for k in ks), Line("cut"), Line("tokens")]
+    labels = [Line("avg@n"), Line("95 %", "faint"), *(Line(f"pass@{k}") for k in ks)]
+    labels += [*(Line(f"maj@{k}") for k in summary.maj), Line("cut"), Line("tokens")]
     labels += [Line(name, "warn") for name in faults]
     row = [cell(model.name), tuple(labels)]
     for numbers in cells:
-        lines = _lines(numbers.avg, [numbers.pass_at[k] for k in ks], numbers.truncated, numbers.tokens_mean)
+        more = [*(numbers.pass_at[k] for k in ks), *numbers.maj_at.values()]
+        lines = _lines(numbers.avg, numbers.standing, more, numbers.truncated, numbers.tokens_mean)
         counts = [getattr(numbers, name) for name in faults]
         row.append((*lines, *(Line(number(count) if count else "", "warn") for count in counts)))
     if has_suite:
-        passes = [model.suite_pass_at[k] for k in ks]
-        row.append(_lines(model.suite_avg, passes, model.suite_truncated, model.suite_tokens_mean))
+        more = [*(model.suite_pass_at[k] for k in ks), *model.suite_maj_at.values()]
+        row.append(_lines(model.suite_avg, model.suite_standing, more, model.suite_truncated, model.suite_tokens_mean))
     return row
 
 
-def _lines(avg: Estimate, passes: list[Estimate], truncated: float, tokens: float) -> Cell:
+def _lines(avg: Estimate, standing: Standing, more: list[Estimate], truncated: float, tokens: float) -> Cell:
+    style: Style = "best" if standing == "tied" else standing
     return (
-        Line(percent(avg.value)),
+        Line(percent(avg.value), style),
         Line(interval(avg), "faint"),
-        *(Line(percent(estimate.value)) for estimate in passes),
+        *(Line(percent(estimate.value)) for estimate in more),
         Line(percent(truncated)),
         Line(number(tokens)),
     )
@@ -55,6 +59,8 @@ def _lines(avg: Estimate, passes: list[Estimate], truncated: float, tokens: floa
 
 def _notes(summary: Summary) -> Iterator[str]:
     yield "cut: share of responses cut by max_tokens or the context. tokens: mean of a response. -: undefined."
+    if len(summary.models) > 1:
+        yield "bold: best, or not separable from the best (sign-flip test, Holm in the column); underlined: next."
     if not summary.complete:
         counts = [f"{getattr(summary, name):,} {name}" for name in _PROBLEMS[:3] if getattr(summary, name)]
         yield f"INCOMPLETE: {', '.join(counts)}; these samples are in no number. Run the same eval command again."

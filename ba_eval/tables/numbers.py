@@ -2,16 +2,20 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
+from ba_eval.compare import Standing, standings
+from ba_eval.majority import polls
 from ba_eval.records import PlannedModel
 from ba_eval.results import Cell, Results, State
-from ba_eval.stats import CONFIDENCE, DRAWS, Estimate, mean_interval, pass_at_k
+from ba_eval.stats import CONFIDENCE, DRAWS, Estimate, maj_at_k, mean_interval, pass_at_k
 
+Floats = npt.NDArray[np.float64]
 SCHEMA = "ba-eval summary 1"
 
 
@@ -20,10 +24,14 @@ class CellNumbers(msgspec.Struct, frozen=True, kw_only=True):
 
     avg: Estimate
     """avg@n: mean over problems of the share of correct samples. Undecided samples count as not correct."""
+    standing: Standing = ""
+    """`best` of the column, `tied` (not separable from the best), or `second` (highest of the separable)."""
     pass_at: dict[int, Estimate]
     """k -> pass@k, the mean over the problems that have k samples or more."""
     pass_problems: dict[int, int]
     """k -> over how many problems that is."""
+    maj_at: dict[int, Estimate]
+    """k -> maj@k, where asked for: expected correctness of the most frequent answer among k samples; math only."""
     avg_untruncated: float
     """Share of correct among the samples that were not cut."""
     truncated: float
@@ -62,7 +70,9 @@ class ModelNumbers(msgspec.Struct, frozen=True, kw_only=True):
     benchmarks: dict[str, CellNumbers]
     suite_avg: Estimate
     """Mean over the benchmarks of avg@n, each weighing the same; undefined where one is."""
+    suite_standing: Standing = ""
     suite_pass_at: dict[int, Estimate]
+    suite_maj_at: dict[int, Estimate]
     suite_truncated: float
     suite_tokens_mean: float
 
@@ -93,6 +103,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     draws: int
     """Bootstrap resamples behind each interval."""
     ks: tuple[int, ...]
+    maj: tuple[int, ...]
     marks: tuple[str, ...]
     complete: bool
     missing: int
@@ -103,10 +114,20 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[ModelNumbers, ...]
 
 
-def summarise(results: Results, ks: tuple[int, ...] | None = None) -> Summary:
-    """Computes the numbers of a run. `ks` are the k of pass@k, by default those of the plan."""
+def summarise(results: Results, ks: tuple[int, ...] | None = None, maj: tuple[int, ...] = ()) -> Summary:
+    """Computes the numbers of a run. `ks` are the k of pass@k, by default those of the plan; `maj` those of maj@k.
+
+    maj@k needs results that were loaded with their answers.
+    """
     plan = results.plan
     ks = tuple(dict.fromkeys(plan.ks if ks is None else ks))
+    maj = tuple(dict.fromkeys(maj))
+    models = [_model(results, model, ks, maj) for model in plan.models]
+    for benchmark in plan.benchmarks:
+        places = standings([[results.cells[model.name, benchmark.name]] for model in models])
+        for model, place in zip(models, places, strict=True):
+            model.benchmarks[benchmark.name] = replace(model.benchmarks[benchmark.name], standing=place)
+    places = standings([[results.cells[model.name, column.name] for column in plan.benchmarks] for model in models])
     return Summary(
         run=results.run.name,
         suite=plan.suite,
@@ -114,6 +135,7 @@ def summarise(results: Results, ks: tuple[int, ...] | None = None) -> Summary:
         confidence=CONFIDENCE,
         draws=DRAWS,
         ks=ks,
+        maj=maj,
         marks=plan.marks,
         complete=results.complete,
         missing=results.total(State.MISSING),
@@ -134,17 +156,14 @@ def summarise(results: Results, ks: tuple[int, ...] | None = None) -> Summary:
             )
             for benchmark in plan.benchmarks
         ),
-        models=tuple(_model(results, model, ks) for model in plan.models),
+        models=tuple(replace(model, suite_standing=place) for model, place in zip(models, places, strict=True)),
     )
 
 
-def _model(results: Results, model: PlannedModel, ks: tuple[int, ...]) -> ModelNumbers:
-    cells = {benchmark.name: results.cells[model.name, benchmark.name] for benchmark in results.plan.benchmarks}
-    numbers = {name: cell_numbers(cell, ks) for name, cell in cells.items()}
-    scored = [cell.in_score for cell in cells.values()]
-    passes: Mapping[int, list[npt.NDArray[np.float64]]] = {
-        k: [pass_at_k(cell.scored, cell.correct, k) for cell in scored] for k in ks
-    }
+def _model(results: Results, model: PlannedModel, ks: tuple[int, ...], maj: tuple[int, ...]) -> ModelNumbers:
+    cells = [results.cells[model.name, benchmark.name] for benchmark in results.plan.benchmarks]
+    columns = [_per_problem(cell.in_score, ks, maj) for cell in cells]
+    numbers = {cell.benchmark.name: _cell_numbers(cell, column) for cell, column in zip(cells, columns, strict=True)}
     return ModelNumbers(
         name=model.name,
         path=model.path,
@@ -153,23 +172,42 @@ def _model(results: Results, model: PlannedModel, ks: tuple[int, ...]) -> ModelN
         training_seed=model.training_seed,
         marks=model.marks,
         benchmarks=numbers,
-        suite_avg=mean_interval([cell.scores for cell in scored]),
-        suite_pass_at={k: mean_interval(values) for k, values in passes.items()},
+        suite_avg=mean_interval([column.avg for column in columns]),
+        suite_pass_at={k: mean_interval([column.pass_at[k] for column in columns]) for k in ks},
+        suite_maj_at={k: mean_interval([column.maj_at[k] for column in columns]) for k in maj},
         suite_truncated=float(np.mean([cell.truncated for cell in numbers.values()])),
         suite_tokens_mean=float(np.mean([cell.tokens_mean for cell in numbers.values()])),
     )
 
 
-def cell_numbers(cell: Cell, ks: tuple[int, ...]) -> CellNumbers:
-    """Computes the numbers of one model on one benchmark."""
+class _PerProblem(NamedTuple):
+    """One value for each problem in the score, (P,) each."""
+
+    avg: Floats
+    pass_at: dict[int, Floats]
+    maj_at: dict[int, Floats]
+
+
+def _per_problem(cell: Cell, ks: tuple[int, ...], maj: tuple[int, ...]) -> _PerProblem:
+    ballots = polls(cell) if maj and cell.benchmark.kind == "math" else []
+    no_vote = np.full(len(cell.problem_ids), np.nan)
+    return _PerProblem(
+        avg=cell.scores,
+        pass_at={k: pass_at_k(cell.scored, cell.correct, k) for k in ks},
+        maj_at={k: np.array([maj_at_k(*poll, k) for poll in ballots]) if ballots else no_vote for k in maj},
+    )
+
+
+def _cell_numbers(cell: Cell, column: _PerProblem) -> CellNumbers:
     apart, cell = cell.apart, cell.in_score
     generated = cell.tokens >= 0
     whole = (cell.state >= State.UNDECIDED) & ~cell.truncated
-    passes = {k: pass_at_k(cell.scored, cell.correct, k) for k in ks}
+    passes = column.pass_at
     return CellNumbers(
-        avg=mean_interval([cell.scores]),
+        avg=mean_interval([column.avg]),
         pass_at={k: mean_interval([values]) for k, values in passes.items()},
         pass_problems={k: int(np.count_nonzero(~np.isnan(values))) for k, values in passes.items()},
+        maj_at={k: mean_interval([values]) for k, values in column.maj_at.items()},
         avg_untruncated=_mean((cell.state == State.CORRECT)[whole]),
         truncated=_mean(cell.truncated[generated]),
         tokens_mean=_mean(cell.tokens[generated]),

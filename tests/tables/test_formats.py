@@ -41,8 +41,8 @@ def test_the_text_table(results: Results) -> None:
 
 def test_all_formats_show_the_same_score(results: Results) -> None:
     share = float(results.cells["token", "math500"].scores.mean())
-    assert f"| {100 * share:.1f}<br>" in render(results, "markdown")
-    assert f"{100 * share:.1f} \\\\ {{\\scriptsize" in render(results, "latex")
+    assert f"| **{100 * share:.1f}**<br>" in render(results, "markdown")  # not separable from the best: bold
+    assert f"\\textbf{{{100 * share:.1f}}} \\\\ {{\\scriptsize" in render(results, "latex")
     data = json.loads(render(results, "json"))
     assert data["models"][1]["benchmarks"]["math500"]["avg"]["value"] == pytest.approx(share)
     assert data["models"][1]["benchmarks"]["math500"]["pass_at"]["8"]["value"] is None

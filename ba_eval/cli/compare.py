@@ -1,0 +1,44 @@
+"""`ba-eval compare`: which checkpoint of a run is better, and whether the difference is real."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from ba_eval.cli.table import FORMATS
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Adds the command."""
+    parser = commands.add_parser(
+        "compare",
+        help="compare the models of a run, paired by problem",
+        description="Compares the models of a run on the same problems: difference, interval, permutation test, and "
+        "what it would take to tell them apart.",
+        epilog="exit codes: 0 done, 2 bad input, 3 samples are missing, ungraded or errored",
+    )
+    parser.add_argument("run_folder", metavar="RUN", type=Path, help="what `eval --out` wrote")
+    parser.add_argument(
+        "--baseline", metavar="MODEL", help="compare every other model with this one (default: all pairs)"
+    )
+    parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs the command."""
+    from ba_eval.compare import compare
+    from ba_eval.results import load
+    from ba_eval.tables.comparison import comparison_sheet, render_comparison
+    from ba_eval.tables.terminal import print_sheet
+
+    results = load(arguments.run_folder)
+    comparisons = compare(results, arguments.baseline)
+    if arguments.format == "text":
+        print_sheet(comparison_sheet(results, comparisons))
+    else:
+        sys.stdout.write(render_comparison(results, comparisons, arguments.format))
+    if results.complete:
+        return 0
+    print(f"ba-eval: {arguments.run_folder}: {results.lacks()}", file=sys.stderr)
+    return 3
