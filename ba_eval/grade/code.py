@@ -174,11 +174,11 @@ class CodeGrader:
 
 def reference_failures(
     problems: Sequence[Problem], workers: int | None = None, level: int | None = None, unsafe: bool = False
-) -> Iterator[tuple[Problem, Verdict]]:
-    """Judges the reference solution of each problem that has one; yields those that are not judged correct, in order.
+) -> Iterator[tuple[str, str]]:
+    """Judges the reference solution of each problem that has one; yields the id and the fault of those that fail.
 
-    The references of evalplus sets are judged against what they gave when the expected outputs were computed, so that
-    one that is not deterministic, or fails on inputs, shows.
+    The references of evalplus sets are judged against what they gave when the expected outputs were computed: one
+    that changes its outputs shows, and inputs on which it fails or that give more than can be compared.
     """
     grader = CodeGrader(workers, level, unsafe)
     try:
@@ -189,8 +189,12 @@ def reference_failures(
         ]
         for problem, future in judged:
             verdict = future.result()
+            failed = verdict.details.get("failed", {})
             if verdict.outcome != "correct":
-                yield problem, verdict
+                told = (str(failed[name]) for name in ("error", "difference", "got") if name in failed)
+                yield problem.id, shorten(f"{verdict.reason}: {next(told, '')}", 300)
+            elif "unusable" in verdict.details:
+                yield problem.id, f"{verdict.details['unusable']} inputs unusable: {verdict.details['why_unusable']}"
     finally:
         grader.close()
 

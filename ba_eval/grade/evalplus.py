@@ -137,6 +137,7 @@ class EvalplusJudge:
         more: dict[str, Any] = {"base": _status(trials[0]), "plus": _status(trials[1])}
         if len(usable) < len(inputs):
             more["unusable"] = len(inputs) - len(usable)
+            more["why_unusable"] = next(output.failure for output in expected if output.failure is not None)
         passed = sum(trial.passed for trial in trials)
         return Trial(passed, len(usable), failed.reason, failed.failed), more
 
