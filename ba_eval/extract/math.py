@@ -7,10 +7,8 @@ of the text is taken only where a benchmark asks for it. Every scan is linear in
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
-Method = Literal["boxed", "answer-line", "closing", "bare", "last-number"]
+from ba_eval.extract.math_prose import Extraction, Method, answer_line, bare, closing, last_number
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
 
@@ -31,26 +29,31 @@ _BETWEEN_LIMIT = 80
 _BOX_LIMIT = 200_000
 
 
-@dataclass(frozen=True)
-class Extraction:
-    """`answer` is None where nothing was committed; `closed` is False where a box was opened and never closed."""
-
-    answer: str | None
-    method: str = ""
-    closed: bool = True
-
-
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
     """Returns the final answer of a response whose thinking block is already cut off."""
-    unclosed: Extraction | None = None
     for method in methods:
         found = _EXTRACTORS[method](text)
         if found is None:
             continue
-        if found.closed:
-            return found
-        unclosed = unclosed or found
-    return unclosed or Extraction(None)
+        if method == "boxed" and "answer-line" in methods and (later := _overruled(text, found)):
+            return later
+        return found
+    return Extraction(None)
+
+
+def _overruled(text: str, box: Extraction) -> Extraction | None:
+    """Returns an explicit "final answer is" that stands behind the last box, as some write after boxing a step."""
+    at = max(
+        text.rfind("final answer", box.start),
+        text.rfind("Final Answer", box.start),
+        text.rfind("Final answer", box.start),
+    )
+    if at <= box.start or at > len(text) or not box.closed:
+        return None
+    later = answer_line(text[at:])
+    if later is None or later.answer is None or not re.match(r"\s*[-+$\\(\[{\d.]", later.answer):
+        return None
+    return later
 
 
 def _boxed(text: str) -> Extraction | None:
@@ -63,12 +66,12 @@ def _boxed(text: str) -> Extraction | None:
     starts = _last_boxes(text)
     if not starts:
         return None
-    content, end, closed = _content(text, starts[-1])
+    content, _, closed = _content(text, starts[-1])
+    last = begin = starts[-1].start()
     if not closed:
         # A box that was cut off commits to nothing; an earlier, closed one is not the final word either.
-        return Extraction(content.strip() or None, "boxed", closed=False)
+        return Extraction(content.strip() or None, "boxed", closed=False, start=begin)
     contents = [content]
-    begin = starts[-1].start()
     for match in reversed(starts[:-1]):
         previous, previous_end, previous_closed = _content(text, match, limit=begin)
         if not previous_closed or not _adjacent(text[previous_end:begin]):
@@ -80,7 +83,7 @@ def _boxed(text: str) -> Extraction | None:
     unique = list(dict.fromkeys(" ".join(c.split()) for c in contents if c.strip()))
     if not unique:
         return None
-    return Extraction(", ".join(unique) if len(unique) > 1 else unique[0].strip(), "boxed")
+    return Extraction(", ".join(unique) if len(unique) > 1 else unique[0].strip(), "boxed", start=last)
 
 
 def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:
@@ -148,161 +151,10 @@ def _label(text: str, begin: int) -> str:
     return f"{match[1]} = " if match else ""
 
 
-_ANSWER_LINE = re.compile(
-    r"(?:final\s+|correct\s+|my\s+)?\banswer(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?P<heading>[*_\s]*)"
-    r"(?:[*_]*\s*(?:\bis\b|\bas\b|=|:|：)[*_]*\s*(?:\bis\b|:)?|(?P<newline>[*_:#]*\s*\n))",
-    re.I,
-)
-_SHORT_LINE = re.compile(r"(?:^|\n)[ \t>*_]*A\s*:\s*(?P<rest>[^\n]*)")
-
-
-def _answer_line(text: str) -> Extraction | None:
-    best: tuple[int, str] | None = None
-    at = text.rfind("####")
-    if at >= 0 and (line := text[at + 4 :].split("\n", 1)[0].strip(" #:*")) and re.match(r"\S", line):
-        if not re.match(r"[A-Za-z ]{4,}", line):
-            best = (at, line)
-    lowered = text.lower() if len(text) < 4_000_000 else text
-    at, tries = len(text), 0
-    while tries < 40:
-        tries += 1
-        at = lowered.rfind("answer", 0, at)
-        if at < 0 or (best and at < best[0]):
-            break
-        begin = max(0, at - 12)
-        match = _ANSWER_LINE.search(text, begin, at + 200)
-        if not match:
-            continue
-        rest = text[match.end() : match.end() + 4000]
-        found = _first_answer(rest)
-        if found:
-            best = (at, found)
-            break
-    at = max(text.rfind("\nA:"), 0 if text.startswith("A:") else -1)
-    if at >= 0 and (best is None or at > best[0]) and (match := _SHORT_LINE.match(text, at)):
-        rest = match["rest"].strip()
-        if rest:
-            best = (at, _first_answer(rest) or rest)
-    return Extraction(best[1], "answer-line") if best else None
-
-
-_MATH_SPAN = re.compile(
-    r"\$\$(?P<a>.+?)\$\$|\\\[(?P<b>.+?)\\\]|\\\((?P<c>.+?)\\\)|(?<!\\)\$(?P<d>(?:[^$\\\n]|\\.)+?)\$(?!\d)", re.S
-)
-_BOLD = re.compile(r"\*\*(?P<t>[^*\n]{1,200}?)\*\*")
-
-
-def _first_answer(rest: str) -> str | None:
-    """Returns the answer that follows an answer marker: a math span, bold text, or the line up to its end."""
-    rest = rest.lstrip(" \t*_:：")
-    rest = re.sub(r"^(?:\s*\n)+", "", rest)
-    line = rest.split("\n", 1)[0].strip()
-    if line in ("$$", "\\[", "$", "\\("):
-        span = _MATH_SPAN.match(rest.lstrip())
-        return _span_text(span) if span else None
-    if not line:
-        return None
-    span = _MATH_SPAN.match(line)
-    if span:
-        tail = line[span.end() :]
-        more = re.match(r"\s*(?:,|\band\b|\bor\b|;)", tail)
-        if not more and not re.match(r"\s*[%°]|\s*(?:percent|pct)\b", tail):
-            return _span_text(span)
-    bold = _BOLD.match(line)
-    if bold:
-        return bold["t"].strip()
-    return _to_sentence_end(line)
-
-
-def _to_sentence_end(line: str) -> str | None:
-    """Returns a line up to the end of its first sentence, without markup around it."""
-    match = re.search(r"(?<=[\w})\]$%!])[.!](?=\s|\*|$)|\s[—–]\s|<\|", line)
-    if match and not re.search(r"\d\s*$", line[: match.start()][-1:] if line[match.start()] == "!" else ""):
-        line = line[: match.start()]
-    line = line.strip().strip("*_` ").rstrip(".,;: ")
-    return line or None
-
-
-def _span_text(span: re.Match[str]) -> str:
-    return next(g for g in span.groups() if g is not None).strip()
-
-
-_LEAD = re.compile(
-    r"^(?:[-*#>\s]*)(?:therefore|thus|hence|so|finally|in conclusion)?\b.*?(?:\bis\b|\bare\b|\bequals\b|=|:)\s*"
-    r"(?:\bequal to\b|\babout\b|\bexactly\b)?\s*",
-    re.I | re.S,
-)
-
-
-def _closing(text: str) -> Extraction | None:
-    """Bold text, display math or the last inline math of the closing lines."""
-    tail = text.rstrip()[-3000:]
-    lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
-    if not lines:
-        return None
-    for line in reversed(lines[-3:]):
-        bold = [b["t"].strip() for b in _BOLD.finditer(line)]
-        bold = [b for b in bold if not b.endswith(":")]
-        if bold and re.search(r"\d|^\W*\w{1,12}\W*$|\\", bold[-1]):
-            return Extraction(_inner(bold[-1]), "closing")
-    spans = list(_MATH_SPAN.finditer(tail))
-    if spans and tail.count("\n", spans[-1].end()) <= 2:
-        return Extraction(_last_math(tail, spans), "closing")
-    return None
-
-
-def _last_math(tail: str, spans: list[re.Match[str]]) -> str:
-    """Returns the last math span, with the percent sign or unit word that follows it, or the list that it ends."""
-    last = spans[-1]
-    answer = _span_text(last)
-    after = re.match(r"\s*(?:%|\\%|percent\b|pct\b|percentage\b)", tail[last.end() :])
-    if after:
-        answer += " \\%"
-    for before, following in zip(reversed(spans[:-1]), reversed(spans), strict=False):
-        if not re.fullmatch(r"\s*(?:,|;|,?\s*(?:and|or))\s*", tail[before.end() : following.start()]):
-            break
-        answer = _span_text(before) + ", " + answer
-    return answer
-
-
-def _inner(text: str) -> str:
-    span = _MATH_SPAN.fullmatch(text.strip())
-    return _span_text(span) if span else text
-
-
-_PROSE = re.compile(r"[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}")
-
-
-def _bare(text: str) -> Extraction | None:
-    """A response that is nothing but an answer."""
-    line = text.strip()
-    if not line or len(line) > 400 or "\n\n" in line or _PROSE.search(line):
-        return None
-    return Extraction(_to_sentence_end(_inner(line)) or None, "bare")
-
-
-_NUMBER = re.compile(
-    r"(?<![\w.])[-−+]?\s?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,/]\d+)*|\.\d+)(?:\s*\\?%)?"
-)
-
-
-def _last_number(text: str) -> Extraction | None:
-    """The last number of the text: only for benchmarks that are graded so."""
-    for width in (400, 20_000, 5_000_000):
-        found = None
-        for found in _NUMBER.finditer(text, max(0, len(text) - width)):
-            pass
-        if found:
-            return Extraction(found[0].strip(), "last-number")
-        if width >= len(text):
-            break
-    return None
-
-
 _EXTRACTORS = {
     "boxed": _boxed,
-    "answer-line": _answer_line,
-    "closing": _closing,
-    "bare": _bare,
-    "last-number": _last_number,
+    "answer-line": answer_line,
+    "closing": closing,
+    "bare": bare,
+    "last-number": last_number,
 }

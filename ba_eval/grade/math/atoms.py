@@ -241,7 +241,9 @@ class Atoms(Cursor):
         elif base is not None:
             raise Unreadable(f"a subscript on {name}")
         else:
-            arguments = argument[1:] if argument[0] == "list" else argument[3:] if argument[0] == "tuple" else (argument,)
+            arguments = (
+                argument[1:] if argument[0] == "list" else argument[3:] if argument[0] == "tuple" else (argument,)
+            )
             node = ("fn", "ln" if name == "log" else name, *arguments)
         if power is None:
             return node

@@ -30,7 +30,9 @@ _FRACTION = re.compile(r"\\(?:d|t|c)frac(?![A-Za-z])")
 _BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
 _SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|(?<!\\)\$")
-_THOUSANDS = re.compile(r"(?<=\d)(?:\{\s*,\s*\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(
+    r"(?<=\d)\s*(?:\{\s*,\s*\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))"
+)
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
 _WRAPPED = re.compile(
     r"\\+(?:boxed|fbox|framebox|ensuremath|underline|mathbf|boldsymbol|bm|mathit|mathsf|textcolor\{\w+\})\s*\{(.*)\}\s*[.,]?",
@@ -39,6 +41,7 @@ _WRAPPED = re.compile(
 _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
+_SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d\.?[\d ]*)\}")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
@@ -77,6 +80,7 @@ def _clean(s: str) -> str:
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s) if r"\l" in s or r"\r" in s or "\\" in s else s
+    s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
     s = _THOUSANDS.sub("", s)
     if "]" in s or "[" in s:
         s = _FOREIGN_OPEN.sub(lambda m: ("(" if m[1] == "]" else m[1]) + m[2] + (")" if m[3] == "[" else m[3]), s)

@@ -37,7 +37,7 @@ def _fraction(value: float | None) -> Fraction | None:
 
 def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relative: Fraction | None) -> Decision:
     gold, gold_unit = units.split_unit(gold)
-    bare, answer_unit = units.split_unit(answer)
+    bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
     gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1]
     factor = units.ratio(gold_unit, answer_unit)
     if factor is None:

@@ -131,4 +131,3 @@ def _rising(node: Node) -> tuple[list[str], list[Node]] | None:
     if all(op in (">", ">=", "=") for op in signs):
         return [op.replace(">", "<") for op in reversed(signs)], sides[::-1]
     return None
-

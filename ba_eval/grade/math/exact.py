@@ -96,7 +96,9 @@ def _function(node: Node) -> Fraction | None:
             return abs(first)
         if name == "sgn":
             return Fraction((first > 0) - (first < 0))
-        return Fraction(math.floor(first) if name == "floor" else math.ceil(first)) if name in ("floor", "ceil") else None
+        return (
+            Fraction(math.floor(first) if name == "floor" else math.ceil(first)) if name in ("floor", "ceil") else None
+        )
     if name in ("min", "max"):
         return min(values) if name == "min" else max(values)
     if len(values) != 2 or any(v.denominator != 1 for v in values) or name in ("abs", "floor", "ceil", "sgn"):

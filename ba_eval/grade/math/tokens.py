@@ -140,7 +140,8 @@ RELATIONS = {
 }  # fmt: skip
 TEXT = frozenset("\\" + n for n in "text textbf textit textrm textnormal mbox textsf texttt hbox textup".split())
 DECORATED = frozenset(
-    "\\" + n for n in "overline vec overrightarrow bar hat tilde widehat dot ddot widetilde overset overleftrightarrow".split()
+    "\\" + n
+    for n in "overline vec overrightarrow bar hat tilde widehat dot ddot widetilde overset overleftrightarrow".split()
 )
 STYLED = DECORATED | frozenset(
     "\\" + n

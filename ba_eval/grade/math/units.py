@@ -65,14 +65,17 @@ _TEMPERATURE = re.compile(
 )
 
 
-def split_unit(text: str) -> tuple[str, str]:
-    """Returns (value, unit) of a cleaned answer; the unit is empty where there is none, and spelt one way."""
+def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
+    """Returns (value, unit) of a cleaned answer; the unit is empty where there is none, and spelt one way.
+
+    With `letters` a letter right behind a number may be a unit too (`5m`), which is otherwise a product.
+    """
     if (match := _TEMPERATURE.search(text)) and match.start():
         return text[: match.start()], "degrees " + match["scale"][0]
     match = _MARKED.search(text) if text.endswith("}") or text[-1:].isdigit() else None
     if match is None:
         match = _POWER_FIRST.search(text) or _WORDS.search(text)
-        if match is None or not _is_unit(match["unit"]):
+        if match is None or not _is_unit(match["unit"], letters):
             return text, ""
     value = text[: match.start()].rstrip(" \\,~")
     unit = _spell(match["unit"])
@@ -96,14 +99,14 @@ def _is_words(unit: str) -> bool:
     )
 
 
-def _is_unit(words: str) -> bool:
+def _is_unit(words: str, letters: bool) -> bool:
     names = re.findall(r"[A-Za-z]+", words)
     if not names or any(n in _KEPT_WORDS or n.lower() in ("or", "and") for n in names):
         return False
     spaced = words[:1] in " \t"
     first = names[0]
     if first in _COMMON_SHORT:
-        return spaced or len(first) > 1
+        return spaced or len(first) > 1 or (letters and first in ("m", "s", "g"))
     return len(first) >= 3 and (spaced or first.lower().rstrip("s") in _KNOWN)
 
 
