@@ -27,12 +27,12 @@ def content_hash(problems: Iterable[Problem]) -> str:
     """sha256 over ids, statements, golds and tests of the whole set, whatever the order of its rows."""
     entries = []
     for problem in problems:
-        tests = tests_digest(problem.code) if problem.code else ""
+        tests = digest_of_tests(problem.code) if problem.code else ""
         entries.append(json.dumps([problem.id, problem.prompt, problem.golds, tests, problem.meta.get("tolerance")]))
     return hashlib.sha256("\n".join(sorted(entries)).encode()).hexdigest()
 
 
-def tests_digest(task: CodeTask) -> str:
+def digest_of_tests(task: CodeTask) -> str:
     """sha256 over the tests of a code problem."""
     digest = getattr(task.tests, "digest", None)  # tests that are read when used know their own
     if isinstance(digest, str):
@@ -43,7 +43,7 @@ def tests_digest(task: CodeTask) -> str:
 
 def _gold(problem: Problem) -> str:
     if problem.code is not None:
-        return f"{problem.id} {tests_digest(problem.code)}"
+        return f"{problem.id} {digest_of_tests(problem.code)}"
     return " | ".join(sorted({canonical_gold(gold) for gold in problem.golds}))
 
 

@@ -46,6 +46,10 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     mark: str | None = None
     """What tables must say of this copy."""
 
+    def __str__(self) -> str:
+        parts = [f"{self.rows} rows", self.golds and f"golds {self.golds}", self.ids and f"ids {self.ids}"]
+        return ", ".join(part for part in parts if part)
+
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A benchmark's YAML file."""
@@ -61,10 +65,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Names of columns, where they are not found by themselves."""
     id: str | None = None
     """`words` (first words of the statement), `row` (ordinal) or a column; default: a unique id column, else `row`."""
-    answer: Literal["boxed", "hash", "any", "code"] = "boxed"
-    """Where a response's answer stands: last `\\boxed{}`, after `####`, anywhere, or in a code block."""
     grader: dict[str, Any] = {}
-    """Options of the grader."""
+    """Options of the math grader, as `{extract: [boxed, last-number]}`: see `MathOptions`."""
     n: int = 4
     temperature: float = 1.0
     top_p: float = 0.7

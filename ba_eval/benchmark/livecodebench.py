@@ -38,7 +38,7 @@ def problem(row: Row) -> Problem:
             digest = hashlib.sha256(f"{data['public_test_cases']}\0{hidden}".encode()).hexdigest()
             tests = StoredTests(str(row.path), row.offset, row.length, digest)
         else:
-            tests = tests_of(data)
+            tests = read_tests(data)
         statement = data["question_content"].strip()
         id = str(data["question_id"])
         date = str(data["contest_date"])[:10]
@@ -60,7 +60,7 @@ def problem(row: Row) -> Problem:
     return Problem(id=id, prompt=statement, code=CodeTask(tests=tests, entry_point=name), meta=meta)  # type: ignore[arg-type]
 
 
-def tests_of(data: Mapping[str, Any]) -> list[Test]:
+def read_tests(data: Mapping[str, Any]) -> list[Test]:
     """The public and hidden tests of a row."""
     tests = json.loads(data.get("public_test_cases") or "[]")
     hidden = data.get("private_test_cases")
@@ -138,7 +138,7 @@ class StoredTests(Sequence[Test]):
 def _stored_tests(path: str, offset: int, length: int) -> list[Test]:
     with Path(path).open("rb") as file:
         file.seek(offset)
-        return tests_of(_json_object(file.read(length), f"{path} at byte {offset}"))
+        return read_tests(_json_object(file.read(length), f"{path} at byte {offset}"))
 
 
 def wanted_releases(spec: Spec, source: Source) -> list[str]:

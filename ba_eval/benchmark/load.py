@@ -9,7 +9,7 @@ from typing import Any
 from ba_eval.benchmark import livecodebench
 from ba_eval.benchmark.code_rows import code_problem, evalplus_rows
 from ba_eval.benchmark.content import content_hash, golds_hash, ids_hash
-from ba_eval.benchmark.definition import Definition, Pin, Spec, find, read_definition
+from ba_eval.benchmark.definition import Definition, Spec, find, read_definition
 from ba_eval.benchmark.problem import Kind, Problem
 from ba_eval.benchmark.rows import assign_ids, duplicates, math_problem
 from ba_eval.benchmark.source import Row, hub_rows, jsonl_rows, local_files
@@ -36,8 +36,6 @@ class Benchmark:
     """Where the rows were read from."""
     prompt: str
     prompt_function: str | None
-    answer: str
-    """Where a response's answer stands: `boxed`, `hash`, `any` or `code`."""
     grader: Mapping[str, Any]
     n: int
     temperature: float
@@ -99,7 +97,6 @@ def load(
         origin=origin,
         prompt=definition.prompt,
         prompt_function=definition.prompt_function,
-        answer=definition.answer,
         grader=definition.grader,
         n=definition.n,
         temperature=definition.temperature,
@@ -161,17 +158,13 @@ def _check_pins(
         if pin.rows == len(problems) and pin.golds in (None, golds) and pin.ids in (None, ids):
             return [pin.mark] if pin.mark else []
     found = f"{len(problems)} rows, golds {golds}" + (f", ids {ids}" if any(p.ids for p in definition.pins) else "")
-    pinned = " or ".join(_pin_text(pin) for pin in definition.pins)
+    pinned = " or ".join(map(str, definition.pins))
     if {asked.name, asked.base} & set(accept_content):
         return [f"content accepted: {found}; pinned: {pinned}"]
     raise InputError(
         f"benchmark {asked.base}: {origin} has {found}, but pinned is {pinned}; mend the data, or take it as it is "
         f"with --accept-content {asked.base}"
     )
-
-
-def _pin_text(pin: Pin) -> str:
-    return ", ".join([f"{pin.rows} rows"] + [f"{k} {v}" for k, v in (("golds", pin.golds), ("ids", pin.ids)) if v])
 
 
 def _with_reason(problem: Problem, reason: str | None) -> Problem:

@@ -1,12 +1,13 @@
 """Rows of a benchmark, from a local JSONL file or from the hub at a pinned revision."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from ba_eval import hub
 from ba_eval.benchmark.definition import Source
 from ba_eval.errors import InputError
 
@@ -74,23 +75,51 @@ def hub_rows(name: str, source: Source, releases: Sequence[str]) -> Iterator[Row
     where = f"{source.hub}@{(source.revision or 'main')[:8]}"
     try:
         if source.files:
-            from huggingface_hub import hf_hub_download
-
             for release in releases:
-                path = hf_hub_download(source.hub, source.files[release], repo_type="dataset", revision=source.revision)
-                yield from jsonl_rows(Path(path), release)
+                yield from jsonl_rows(_hub_file(source, source.files[release]), release)
         else:
-            from datasets import load_dataset
-
-            dataset = load_dataset(source.hub, source.config, split=source.split, revision=source.revision)
-            for number, data in enumerate(dataset):
+            for number, data in enumerate(_hub_dataset(source)):
                 yield Row(data, f"{where} row {number}")
     except InputError:
         raise
-    except Exception as error:  # whatever the hub's client raises: it is many things, and none is ours to mend
-        reason = " ".join(str(error).split())[:200]
+    except Exception as error:  # the hub's clients raise many things, and none is ours to mend
+        reason = str(error) if isinstance(error, _Unreachable) else f"{type(error).__name__}: {error}"
+        off = hub.switched_off()
+        other = f"unset {off}" if off else "set HF_HUB_OFFLINE=1 where the hub's cache already holds it"
         raise InputError(
-            f"benchmark {name}: cannot read {where} from the hub ({type(error).__name__}: {reason}); "
-            f"put {name}.jsonl into a folder and give it as --data-dir (or BA_EVAL_DATA_DIR), "
-            "or set HF_HUB_OFFLINE=1 where the hub's cache already holds it"
+            f"benchmark {name}: cannot read {where} from the hub ({' '.join(reason.split())[:200]}); "
+            f"put {name}.jsonl into a folder and give it as --data-dir (or BA_EVAL_DATA_DIR), or {other}"
         ) from None
+
+
+class _Unreachable(Exception):
+    """The hub does not answer. Asked once: its clients would try for half a minute."""
+
+
+def _require_hub() -> None:
+    reason = hub.why_unreachable(timeout=10.0)
+    if reason and not hub.switched_off():
+        raise _Unreachable(reason)
+
+
+def _hub_file(source: Source, file: str) -> Path:
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+
+    assert source.hub is not None
+    if source.revision:  # a file of a fixed commit needs no question to the hub
+        cached = try_to_load_from_cache(source.hub, file, repo_type="dataset", revision=source.revision)
+        if isinstance(cached, str):
+            return Path(cached)
+    _require_hub()
+    return Path(hf_hub_download(source.hub, file, repo_type="dataset", revision=source.revision))
+
+
+def _hub_dataset(source: Source) -> Iterable[Mapping[str, Any]]:
+    _require_hub()
+    import datasets
+
+    datasets.disable_progress_bars()
+    rows: Iterable[Mapping[str, Any]] = datasets.load_dataset(
+        source.hub, source.config, split=source.split, revision=source.revision
+    )
+    return rows
