@@ -35,6 +35,8 @@ class VllmEngine:
     more requests than it can run at once, and never more than a small multiple of that.
     """
 
+    child_module = "ba_eval.engine.vllm_child"
+
     def __init__(
         self,
         checkpoint: Checkpoint,
@@ -51,7 +53,7 @@ class VllmEngine:
         Raises InputError where vLLM is not installed, or refuses an argument or the model; MachineError where the
         engine fails to start (out of memory, a device in use).
         """
-        vllm_folder()
+        vllm_folder()  # raises where there is none
         args = model_args(checkpoint, parse_engine_args(engine_args or {}), max_model_len)
         self._name, self._log_path, self._stall_seconds = checkpoint.name, Path(log_path), stall_seconds
         self._serial = itertools.count()
@@ -114,7 +116,7 @@ class VllmEngine:
         self._channel, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ba_eval.engine.vllm_child", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-m", self.child_module, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,

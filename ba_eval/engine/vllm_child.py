@@ -26,7 +26,7 @@ PULSE_SECONDS = 5.0
 
 
 def main(fd: int, parent: int) -> None:
-    _guard_group(parent)
+    guard_group(parent)
     os.set_inheritable(fd, False)
     channel = socket.socket(fileno=fd)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -54,7 +54,7 @@ def main(fd: int, parent: int) -> None:
     worker.shutdown()
 
 
-def _guard_group(parent: int) -> None:
+def guard_group(parent: int) -> None:
     """Forks a process that does nothing but kill this process group once the parent or this process is dead.
 
     vLLM's own workers outlive a kill -9 of either otherwise, and hold the GPU's memory.
