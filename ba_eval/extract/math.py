@@ -19,7 +19,7 @@ _BOX_TOKENS = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.S
 _SEPARATOR_NOISE = re.compile(
     r"\\(?:quad|qquad|text|textbf|mathrm|mbox|[()\[\],;:! ])|\\\\|[${}~*\s]|\\(?:left|right)(?![A-Za-z])"
 )
-_CONNECTIVE = re.compile(r"\b(?:and|or)\b|[,;&、]|\\(?:quad|qquad)\b|\\\\", re.I)
+_CONNECTIVE = re.compile(r"\b(?:and|or)\b|[,;&、]|[-+=~_]{3,}|\\(?:quad|qquad)\b|\\\\", re.I)
 _CONCLUDING = re.compile(
     r"\b(?:so|thus|then|therefore|hence|final|finally|answer|is|are|get|wait|but|which|gives?|equals?|actually|not|no|"
     r"instead|rather|correct|should|be|becomes?|we|have|i)\b",

@@ -64,7 +64,7 @@ def _hashes(text: str) -> Extraction | None:
 _MATH_SPAN = re.compile(
     r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$((?:[^$\\\n]|\\.)+?)(?<!\s)\$(?!\d)|"
     # Space before the closing dollar: mathematics, unless it holds words, as in "from $5 to $10".
-    r"(?<!\\)\$((?:[^$\\\nA-Za-z]|\\[A-Za-z]+|\\.|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))+?)\$(?!\d)",
+    r"(?<!\\)\$((?:[^$\\\nA-Za-z]|\\[A-Za-z]+(?:\{[A-Za-z ]*\})*|\\.|(?<![A-Za-z])[A-Za-z](?![A-Za-z]))+?)\$(?!\d)",
     re.S,
 )
 _BOLD = re.compile(r"\*\*([^*\n]{1,200}?)\*\*")
@@ -141,7 +141,7 @@ def _first_sentence(masked: str) -> str:
 
 
 def _trim(piece: str) -> str:
-    return piece.strip().strip('*_`" ').rstrip(".,;: ").strip()
+    return piece.replace('\\"', '"').strip().strip("*_`\" ").rstrip(".,;: ").strip()
 
 
 def _value_of(sentence: str, masked: _Masked, concluding: bool = False) -> str | None:
