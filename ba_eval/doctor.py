@@ -21,7 +21,7 @@ from ba_eval import __version__, hub
 from ba_eval.resources import data_folder
 
 HUB_SECONDS = 3.0
-IMPORT_SECONDS = 180.0
+IMPORT_SECONDS = 600.0
 _GIB = 2**30
 
 
