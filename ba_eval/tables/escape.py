@@ -4,7 +4,7 @@ import re
 
 # Control characters, and those that reorder or hide text: C0, C1, zero-width, direction marks, line separators.
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]|[\U000e0000-\U000e007f]"
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff]|[\U000e0000-\U000e007f]"
 )
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]<>#|~$&!]")
 _LATEX = {

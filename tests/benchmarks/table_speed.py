@@ -56,7 +56,7 @@ def write_study(folder: Path, samples: int, characters: int) -> None:
     for model in MODELS:
         for benchmark in benchmarks:
             chances = generator.beta(0.5, 0.7, len(benchmark.problem_ids))
-            paths = [records_path(folder, what, model, benchmark.name) for what in ("samples", "verdicts")]  # type: ignore[arg-type]
+            paths = [records_path(folder, what, model, benchmark.name) for what in ("samples", "verdicts")]
             for path in paths:
                 path.parent.mkdir(parents=True, exist_ok=True)
             with paths[0].open("w") as sample_file, paths[1].open("w") as verdict_file:
