@@ -20,7 +20,7 @@ from ba_eval.benchmark.problem import Problem
 from ba_eval.config import RunConfig
 from ba_eval.engine import restart
 from ba_eval.engine.request import Completion, Engine, Request
-from ba_eval.errors import MachineError
+from ba_eval.errors import BaEvalError
 from ba_eval.grading import Graded, Grading
 from ba_eval.plan import Prepared, Subject, Task, changed_components, prepare
 from ba_eval.progress import RunProgress
@@ -39,7 +39,7 @@ class Evaluation:
     def __init__(self, prepared: Prepared, run: RunFolder, progress: RunProgress) -> None:
         self.prepared, self.run, self.progress = prepared, run, progress
         self.missing: dict[tuple[str, str], list[tuple[str, int]]] = {}
-        self.failures: list[str] = []
+        self.failures: list[BaEvalError] = []
         self.tokens = self.samples = 0
         self.seconds = {"loading": 0.0, "generating": 0.0, "waiting for grading": 0.0}
 
@@ -89,7 +89,7 @@ class Evaluation:
                         )
         asked = msgspec.structs.replace(
             self.prepared.config,
-            benchmarks=tuple(f"{task.benchmark.name}:{task.n}" for task in self.prepared.tasks),
+            benchmarks=tuple(f"{task.spec}:{task.n}" for task in self.prepared.tasks),
         )
         self.run.write_json("keys.json", known | self.prepared.components)
         self.run.write_yaml("run.yaml", msgspec.to_builtins(asked))
@@ -117,7 +117,7 @@ class Evaluation:
                 waited = time.monotonic()
                 grading.drain()
                 self.seconds["waiting for grading"] += time.monotonic() - waited
-            except (KeyboardInterrupt, MachineError):
+            except (KeyboardInterrupt, BaEvalError):
                 grading.drain(DRAIN_SECONDS)
                 raise
 
@@ -260,11 +260,12 @@ class Evaluation:
                     grading.submit(model, name, problem, sample, self.prepared.graders[name])
 
 
-def evaluate(config: RunConfig, progress: RunProgress) -> list[str]:
+def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
     """Runs an evaluation to its end, or goes on with one that was cut.
 
-    Returns the failures, one line each: a model whose engine failed does not stop the others. Raises InputError
-    before anything is written, MachineError where the run folder cannot be written.
+    Returns the failures of single models, which do not stop the others (an engine that died for good, a model that
+    vLLM refuses); `progress` has told of them. Raises InputError before anything is written, StoreError where the run
+    folder cannot be written.
     """
     started = time.monotonic()
     prepared = prepare(config)
@@ -279,9 +280,9 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[str]:
                 evaluation.evaluate_model(subject, prompts.get(subject.prompt_identity, {}))
             except StoreError:
                 raise
-            except MachineError as error:
-                evaluation.failures.append(f"{subject.model.name}: {error}")
-                progress.note(f"{subject.model.name}: {error}")
+            except BaEvalError as error:  # a checkpoint that fails does not stop the others
+                evaluation.failures.append(error)
+                progress.note(f"ba-eval: {error}")
         if evaluation.samples:
             progress.note(throughput(evaluation, time.monotonic() - started))
         return evaluation.failures

@@ -42,6 +42,8 @@ class Task:
     """One benchmark of the run, with the sampling it will be run with."""
 
     benchmark: Benchmark
+    spec: str
+    """What names it from any folder: its name, or the absolute path of its YAML file."""
     n: int
     sampling: Sampling
 
@@ -102,8 +104,8 @@ def prepare(config: RunConfig) -> Prepared:
 def load_tasks(config: RunConfig) -> list[Task]:
     """Loads the benchmarks that the configuration names, suites expanded."""
     tasks: dict[str, Task] = {}
-    for spec in expand_suites(config.benchmarks):
-        name, n = parse_spec(spec)
+    for entry in expand_suites(config.benchmarks):
+        name, n = parse_spec(entry)
         benchmark = load(
             name,
             data_dir=Path(config.data_dir) if config.data_dir else None,
@@ -113,12 +115,13 @@ def load_tasks(config: RunConfig) -> list[Task]:
         if benchmark.name in tasks:
             raise InputError(f"benchmark {benchmark.name} is asked for twice")
         n = n or config.n or benchmark.n
+        spec = name if name == benchmark.name else str(Path(name).expanduser().resolve())
         if n < max(config.k):
             raise InputError(
                 f"{benchmark.name}: pass@{max(config.k)} needs at least {max(config.k)} samples per problem, "
                 f"but n is {n}; write {benchmark.name}:{max(config.k)} or lower -k"
             )
-        tasks[benchmark.name] = Task(benchmark, n, _sampling(config, benchmark))
+        tasks[benchmark.name] = Task(benchmark, spec, n, _sampling(config, benchmark))
     return list(tasks.values())
 
 

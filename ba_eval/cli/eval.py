@@ -109,11 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     results = load(Path(config.out))
     write_summary(Path(config.out), results)
     print_table(results)
-    for failure in failures:
-        progress.note(f"ba-eval: {failure}")
     if failures or not results.complete:
-        progress.note("ba-eval: incomplete; run the same command again to go on")
-        return 3
+        progress.note(f"ba-eval: incomplete: {results.lacks()}; run the same command again to go on")
+        # Where every model was refused, nothing but other input helps.
+        return 2 if failures and all(error.exit_code == 2 for error in failures) else 3
     progress.note(f"records in {config.out}; `ba-eval table {config.out}` prints this table again")
     return 0
 
