@@ -17,15 +17,11 @@ READY = Path(__file__).resolve().parent / "configs"
 BOXED = "{problem}\n\nPlease reason step by step, and put your final answer within \\boxed{}."
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
-
-
-class DataConfig(_Strict, kw_only=True):
+class DataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which problems to train on."""
 
     source: str
-    """`dapo17k`, `polaris53k`, a JSONL or Parquet file, or a dataset id of the hub."""
+    """`dapo17k`, `polaris53k`, a JSONL or Parquet file (also beside the YAML file), or a dataset id of the hub."""
     kind: Kind = "math"
     columns: dict[str, str] = {}
     """Names of columns (`problem`, `answer`, `tests`, ...) where they are not found by themselves."""
@@ -42,7 +38,7 @@ class DataConfig(_Strict, kw_only=True):
     """Benchmarks to look for; default: every built-in one of the kind."""
 
 
-class PromptConfig(_Strict, kw_only=True):
+class PromptConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a problem is asked. The checkpoints carry it, and `ba-eval eval` uses what they carry."""
 
     message: str = BOXED
@@ -56,14 +52,14 @@ class PromptConfig(_Strict, kw_only=True):
             raise ValueError("message: must contain {problem}")
 
 
-class OverlongConfig(_Strict, kw_only=True):
+class OverlongConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """DAPO's soft punishment: 0 up to `max_response - buffer` tokens, then linear down to -weight at the limit."""
 
     buffer: int
     weight: float = 1.0
 
 
-class RewardConfig(_Strict, kw_only=True):
+class RewardConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The grader's verdict is worth 1; what is added to it is off by default."""
 
     format: float = 0.0
@@ -73,7 +69,7 @@ class RewardConfig(_Strict, kw_only=True):
     """Options of the math grader, as in a benchmark's YAML file."""
 
 
-class LoraConfig(_Strict, kw_only=True):
+class LoraConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """LoRA instead of full fine-tuning: a checkpoint is then an adapter folder, which `ba-eval eval` takes too."""
 
     r: int = 32
@@ -82,7 +78,7 @@ class LoraConfig(_Strict, kw_only=True):
     target_modules: str | tuple[str, ...] = "all-linear"
 
 
-class TrainConfig(_Strict, kw_only=True):
+class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One arm: a model, a rule, a seed, the data."""
 
     model: str
@@ -158,4 +154,11 @@ def load_config(name: str, settings: Sequence[str] = ()) -> tuple[TrainConfig, P
     data, lines = read_mapping(path)
     for setting in settings:
         apply_setting(data, setting, lines)
+    beside = data.get("data")
+    if (
+        isinstance(beside, dict)
+        and isinstance(beside.get("source"), str)
+        and (path.parent / beside["source"]).is_file()
+    ):
+        beside["source"] = str(path.parent / beside["source"])
     return convert(data, TrainConfig, where=str(path), lines=lines), path

@@ -227,7 +227,8 @@ def main(folder: str) -> None:
             if trainer.accelerator.is_main_process:
                 (batch,) = seen
                 out = Path(folder) / f"{rule}-{micro_batch}.npz"
-                np.savez(out, advantages=batch.advantages, lengths=batch.lengths, **gradients)
+                arrays: dict[str, Any] = {"advantages": batch.advantages, "lengths": batch.lengths, **gradients}
+                np.savez(out, **arrays)
 
 
 if __name__ == "__main__":

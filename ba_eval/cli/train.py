@@ -1,0 +1,44 @@
+"""`ba-eval train`."""
+
+import argparse
+from typing import Any
+
+EXAMPLES = """examples:
+  ba-eval train toy --set out=runs/toy                          # a ready configuration, on a CPU
+  ba-eval train qwen3-1.7b-dapo17k --set rule=token --set seed=1 --set out=runs/token-1
+  ba-eval train my.yaml --set trl.learning_rate=2e-6
+  ba-eval train my.yaml --print-launch                          # the accelerate line for several GPUs
+
+Run the same command again to go on from the last checkpoint. Evaluate every saved step:
+  ba-eval eval --model 'ba=runs/toy/checkpoint-*' --benchmarks math500
+exit codes: 0 done, 2 bad input, 3 incomplete
+"""
+
+
+def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a checkpoint with GRPO under one aggregation rule",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    parser.add_argument("config", help="a YAML file, or the name of a ready configuration")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="override a key; repeatable"
+    )
+    parser.add_argument("--print-launch", action="store_true", help="print the command for several GPUs and stop")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ba_eval.train.config import load_config
+    from ba_eval.train.run import launch_line, train
+
+    config, file = load_config(arguments.config, arguments.settings)
+    if arguments.print_launch:
+        print(launch_line(config, file, arguments.settings))
+        return 0
+    last = train(config, lambda line: print(line, flush=True))
+    print(f"checkpoints in {last.parent}; evaluate them: ba-eval eval --model '{last.parent}/checkpoint-*'")
+    return 0

@@ -1,0 +1,363 @@
+"""One training run: data, prompts, rewards, trainer; goes on from the last whole checkpoint."""
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ba_eval import __version__
+from ba_eval.benchmark.problem import Problem
+from ba_eval.checkpoint import Checkpoint, chat_template_text, resolve
+from ba_eval.errors import InputError
+from ba_eval.prompt import NAMED_TEMPLATES, Renderer
+from ba_eval.train.config import TrainConfig
+from ba_eval.train.data import Prepared, drop_long, prepare
+from ba_eval.yaml_file import nearest
+
+OWN = {
+    "output_dir": "out",
+    "seed": "seed",
+    "max_steps": "steps",
+    "num_generations": "group",
+    "per_device_train_batch_size": "micro_batch",
+    "gradient_accumulation_steps": "prompts",
+    "generation_batch_size": "prompts",
+    "max_completion_length": "max_response",
+    "save_steps": "save_every",
+    "use_vllm": "rollout",
+    "vllm_mode": "rollout",
+    "reward_weights": "reward",
+}
+"""Arguments of TRL that follow from keys of the configuration."""
+
+FIXED = ("loss_type", "logging_steps", "logging_strategy", "save_strategy", "resume_from_checkpoint", "data_seed")
+"""Arguments of TRL that the rule and its records depend on."""
+
+
+def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
+    """Trains, or goes on; returns the folder of the last checkpoint.
+
+    Raises InputError for what cannot work, before any file is written; MachineError where the machine fails: the
+    checkpoints that were saved stay, and the same call goes on from the last one.
+    """
+    try:
+        import trl  # noqa: F401
+    except ImportError as error:
+        raise InputError(f"training needs {error.name}: pip install 'ba-eval[train]'") from None
+    from accelerate import PartialState
+
+    from ba_eval.train.record import checkpoints, cut_back
+
+    state = PartialState()
+    speak = say if state.is_main_process else _nothing
+    out = Path(config.out).expanduser()
+    checkpoint = resolve(Path(config.model).name, config.model)
+    if checkpoint.adapter:
+        raise InputError(f"{config.model}: is a LoRA adapter; merge it into its base first, and train that")
+    arguments = trl_arguments(config, out, state.num_processes, state.device.type)
+    asked = _asked(config, checkpoint)
+    _check_same_run(out, asked)
+    done = checkpoints(out)
+    if config.steps in done:
+        speak(f"finished already: {done[config.steps]}")
+        return done[config.steps]
+
+    renderer = Renderer(checkpoint, config.prompt.template, config.prompt.template_args, config.prompt.system)
+    prepared = prepare(config.data)
+    prompts = render(prepared, config, renderer, checkpoint)
+    for line in prepared.report():
+        speak(line)
+    speak(f"prompt: {renderer.description}")
+    record = _record(config, checkpoint, prepared, asked)
+    with state.main_process_first():
+        if state.is_main_process:
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "train.json").write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
+            (out / "data.txt").write_text("\n".join(prepared.report()) + "\n", encoding="utf-8")
+            cut_back(out)
+    resume = checkpoints(out)
+    start = max(resume, default=0)
+    speak(f"{config.rule} ({config.scope} scope), seed {config.seed}: step {start} of {config.steps}, into {out}")
+    return _run(config, arguments, checkpoint, prepared, prompts, record, resume.get(start), out, say)
+
+
+def _run(
+    config: TrainConfig,
+    arguments: dict[str, Any],
+    checkpoint: Checkpoint,
+    prepared: Prepared,
+    prompts: Sequence[str],
+    record: dict[str, Any],
+    resume: Path | None,
+    out: Path,
+    say: Callable[[str], None],
+) -> Path:
+    from datasets import Dataset
+    from transformers import AutoTokenizer, PrinterCallback
+    from transformers.utils.logging import disable_progress_bar
+    from trl import GRPOConfig
+
+    from ba_eval.train.record import Recorder
+    from ba_eval.train.rewards import make_grader, reward_functions
+    from ba_eval.train.trainer import AggregationTrainer
+
+    disable_progress_bar()
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint.tokenizer_dir, local_files_only=True)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    problems: dict[str, Problem] = {problem.id: problem for problem in prepared.problems}
+    grader = make_grader(config)
+    try:
+        functions, weights = reward_functions(config, problems, grader, end_tokens(checkpoint, tokenizer))
+        settings = GRPOConfig(**arguments, reward_weights=weights)
+        recorder = Recorder(out, record, config.scope, settings.max_grad_norm, say)
+        trainer = AggregationTrainer(
+            model=checkpoint.path,
+            reward_funcs=functions,
+            args=settings,
+            train_dataset=Dataset.from_dict({"prompt": list(prompts), "problem_id": list(problems)}),
+            processing_class=tokenizer,
+            peft_config=_lora(config),
+            callbacks=[recorder],
+            rule=config.rule,
+            scope=config.scope,
+            on_batch=recorder.batch,
+        )
+        trainer.remove_callback(PrinterCallback)  # the recorder's line says it in short
+        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+    finally:
+        grader.close()
+    return out / f"checkpoint-{config.steps}"
+
+
+def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -> dict[str, Any]:
+    """Returns the keyword arguments of GRPOConfig. InputError on one that is unknown, owned or fixed."""
+    from trl import GRPOConfig
+
+    known = {field.name: str(field.type) for field in fields(GRPOConfig) if field.init}
+    for name in config.trl:
+        if name in OWN:
+            raise InputError(f"trl.{name}: follows from '{OWN[name]}'; set that")
+        if name in FIXED:
+            raise InputError(f"trl.{name}: is fixed; the rule or its records depend on it")
+        if name not in known:
+            raise InputError(f"trl.{name}: GRPOConfig has no such argument{nearest(name, known)}")
+    gpu = device not in ("cpu", "mps")
+    rollout = config.rollout if config.rollout != "auto" else "vllm-colocate" if gpu else "transformers"
+    vllm: dict[str, Any] = {}
+    if rollout.startswith("vllm"):
+        _require_vllm(rollout)
+        vllm = {
+            "use_vllm": True,
+            "vllm_mode": rollout.removeprefix("vllm-"),
+            # sequence-level modes weigh long responses down by themselves
+            "vllm_importance_sampling_mode": "token_truncate",
+        }
+    chosen: dict[str, Any] = {
+        "learning_rate": 1e-6,
+        "lr_scheduler_type": "constant",
+        "weight_decay": 0.0,
+        "max_grad_norm": 1.0,
+        "beta": 0.0,
+        "epsilon": 0.2,
+        "epsilon_high": 0.28,
+        "scale_rewards": "group",
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "bf16": gpu,
+        "report_to": [],
+        "disable_tqdm": True,
+        **vllm,
+        **{name: _number(value, known[name]) for name, value in config.trl.items()},
+        "output_dir": str(out),
+        "seed": config.seed,
+        "max_steps": config.steps,
+        "num_generations": config.group,
+        "per_device_train_batch_size": config.micro_batch,
+        "gradient_accumulation_steps": config.micro_steps(processes),
+        "max_completion_length": config.max_response,
+        "save_strategy": "steps",
+        "save_steps": config.save_every,
+        "logging_strategy": "steps",
+        "logging_steps": 1,
+        "loss_type": "dapo",
+    }
+    if not gpu:
+        chosen["use_cpu"] = device == "cpu"
+    return {name: value for name, value in chosen.items() if name in known}
+
+
+def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoint: Checkpoint) -> list[str]:
+    """Returns the prompts as text, one per problem that is left, after dropping those that are too long.
+
+    TRL takes the text apart by itself, and may write a BOS: what it will get is made equal to the ids that the
+    evaluation asks with. Raises InputError where it cannot be.
+    """
+    from ba_eval.prompt import load_tokenizer
+
+    tokenizer = load_tokenizer(checkpoint)
+    texts = []
+    for problem in prepared.problems:
+        message = config.prompt.message.replace("{problem}", problem.prompt)
+        text, ids = renderer.text(message), renderer.render(message)
+        if tokenizer(text).input_ids != ids:
+            text = text.removeprefix(tokenizer.bos_token or "")
+            if tokenizer(text).input_ids != ids:
+                raise InputError(f"{checkpoint.tokenizer_dir}: the prompt's text and its tokens do not agree (BOS)")
+        texts.append((text, len(ids)))
+    kept = [text for text, length in texts if length <= config.max_prompt]
+    drop_long(prepared, [length for _, length in texts], config.max_prompt)
+    return kept
+
+
+def launch_line(config: TrainConfig, file: Path, settings: Sequence[str]) -> str:
+    """Returns the command that runs this training on several GPUs, from the configuration's `launch`."""
+    flags = dict(config.launch)
+    flags.setdefault("num_processes", _gpus())
+    words = ["accelerate", "launch"]
+    for name, value in flags.items():
+        if value is False or value is None:
+            continue
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    words += ["-m", "ba_eval.train", str(file)]
+    for setting in settings:
+        words += ["--set", setting]
+    return shlex.join(words)
+
+
+def _gpus() -> int:
+    import torch
+
+    return max(1, int(torch.cuda.device_count()))
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def end_tokens(checkpoint: Checkpoint, tokenizer: Any) -> frozenset[int]:
+    """The tokens that end a response: the tokenizer's own and those of the generation configuration."""
+    file = Path(checkpoint.model_dir) / "generation_config.json"
+    configured = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id") if file.is_file() else None
+    listed = configured if isinstance(configured, list) else [configured]
+    return frozenset(token for token in (tokenizer.eos_token_id, tokenizer.pad_token_id, *listed) if token is not None)
+
+
+def _lora(config: TrainConfig) -> Any:
+    if config.lora is None:
+        return None
+    from peft import LoraConfig
+
+    modules = config.lora.target_modules
+    return LoraConfig(
+        task_type="CAUSAL_LM",
+        r=config.lora.r,
+        lora_alpha=config.lora.alpha,
+        lora_dropout=config.lora.dropout,
+        target_modules=modules if isinstance(modules, str) else list(modules),
+    )
+
+
+def _require_vllm(rollout: str) -> None:
+    try:
+        importlib.metadata.version("vllm")
+    except importlib.metadata.PackageNotFoundError:
+        raise InputError(f"rollout {rollout}: vllm is not installed (pip install 'ba-eval[train,vllm]')") from None
+
+
+def _number(value: Any, type: str) -> Any:
+    """YAML 1.1 reads 1e-6 as text; an argument that is a number gets one."""
+    if isinstance(value, str) and ("float" in type or "int" in type):
+        try:
+            return float(value) if "float" in type else int(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _asked(config: TrainConfig, checkpoint: Checkpoint) -> dict[str, Any]:
+    """What makes two runs the same one, as plain data."""
+    kept = msgspec.to_builtins(config)
+    for name in ("out", "launch", "note", "workers"):  # where and how it runs, not what it is
+        kept.pop(name, None)
+    asked: dict[str, Any] = json.loads(json.dumps({**kept, "weights": checkpoint.weights}))
+    return asked
+
+
+def _check_same_run(out: Path, asked: dict[str, Any]) -> None:
+    """Raises InputError where the run folder holds a run of another configuration."""
+    file = out / "train.json"
+    if not file.is_file():
+        if out.exists() and not out.is_dir():
+            raise InputError(f"out {out}: is a file")
+        return
+    try:
+        before = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        before = None
+    if not isinstance(before, dict):
+        raise InputError(f"{file}: is damaged; name another folder as out")
+    changed = [name for name in asked if before.get(name) != asked[name]]
+    if changed:
+        was = {name: before.get(name) for name in changed}
+        raise InputError(
+            f"out {out}: holds a run with another {', '.join(changed)} (there: {json.dumps(was)[:300]}); "
+            "name another folder as out, or put the configuration back to go on"
+        )
+
+
+def _record(config: TrainConfig, checkpoint: Checkpoint, prepared: Prepared, asked: dict[str, Any]) -> dict[str, Any]:
+    """What `training.json` says. `ba_eval.checkpoint.TrainingRecord` reads aggregation, step, seed, prompt_template."""
+    return {
+        "aggregation": config.rule,
+        "scope": config.scope,
+        "seed": config.seed,
+        "prompt_template": {
+            "template": _template(config, checkpoint),
+            "system": config.prompt.system,
+            "args": config.prompt.template_args,
+        },
+        "message": config.prompt.message,
+        "base": {"path": config.model, "weights": checkpoint.weights},
+        "data": {
+            "source": prepared.origin,
+            "content": prepared.content,
+            "problems": len(prepared.problems),
+            "dropped": dict(prepared.dropped),
+            "overlap_checked": prepared.checked,
+            "overlap_unchecked": prepared.unchecked,
+        },
+        "config": asked,
+        "config_hash": hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16],
+        "note": config.note,
+        "engine": "trl",
+        "versions": versions(),
+    }
+
+
+def _template(config: TrainConfig, checkpoint: Checkpoint) -> str:
+    """The template by name, or its text: a checkpoint is read on another machine than the one it was made on."""
+    named = config.prompt.template
+    if named is None:
+        return chat_template_text(Path(checkpoint.tokenizer_dir)) or "none"
+    if named in NAMED_TEMPLATES or "{{" in named or "{%" in named:
+        return named
+    return Path(named).expanduser().read_text(encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the numbers of a run depend on."""
+    found = {"python": platform.python_version(), "ba-eval": __version__}
+    for name in ("trl", "transformers", "torch", "accelerate", "peft", "vllm", "deepspeed", "datasets", "numpy"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

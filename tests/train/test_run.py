@@ -1,0 +1,201 @@
+"""Whole runs of a tiny model on the CPU: what they leave, going on after a kill, and what is refused."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("trl", reason="training needs the train extra")
+
+from ba_eval.checkpoint import resolve
+from ba_eval.errors import InputError
+from ba_eval.prompt import Renderer
+from ba_eval.train.config import load_config
+from ba_eval.train.record import checkpoints
+from ba_eval.train.run import launch_line, train, trl_arguments
+from tests.models import tiny_lora, tiny_qwen3
+
+CONFIG = """
+data: {source: problems.jsonl, benchmarks: []}
+steps: 4
+save_every: 2
+prompts: 4
+group: 4
+micro_batch: 8
+max_prompt: 300
+max_response: 64
+reward: {format: 0.1, overlong: {buffer: 60}, grader: {extract: [boxed, last-number]}}
+seed: 5
+workers: 1
+trl: {learning_rate: 1e-3, use_cpu: true}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model, problems and a configuration."""
+    folder = tmp_path_factory.mktemp("train")
+    tiny_qwen3(folder / "model")
+    rows = [{"problem": f"Name digit {i % 10} of the list of item {i}.", "answer": str(i % 10)} for i in range(24)]
+    (folder / "problems.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "run.yaml").write_text(f"model: {folder / 'model'}\nout: {folder / 'out'}\n{CONFIG}")
+    return folder
+
+
+def start(folder: Path, *settings: str) -> tuple[Path, list[str]]:
+    said: list[str] = []
+    config, _ = load_config(str(folder / "run.yaml"), settings)
+    return train(config, said.append), said
+
+
+@pytest.fixture(scope="module")
+def finished(folder: Path) -> tuple[Path, list[str]]:
+    return start(folder)
+
+
+def rows(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "diagnostics.jsonl").read_text().splitlines()]
+
+
+def test_every_step_is_recorded(finished: tuple[Path, list[str]]) -> None:
+    last, said = finished
+    out = last.parent
+    assert last.name == "checkpoint-4" and list(checkpoints(out)) == [2, 4]
+    recorded = rows(out)
+    assert [row["step"] for row in recorded] == [1, 2, 3, 4]
+    assert all(row["grad_norm"] >= 0 and row["length/mean"] <= 64 for row in recorded)
+    assert any(row["grad_norm"] > 0 for row in recorded)
+    for rule in ("token", "sequence", "balanced"):
+        assert all(f"{rule}/push_net" in row for row in recorded)
+    assert sum(line.startswith("step ") for line in said) == 4
+    assert "24 rows" in said[0] and "24 problems" in said[1]
+
+
+def test_rows_per_group(finished: tuple[Path, list[str]]) -> None:
+    import pyarrow.parquet
+
+    files = sorted((finished[0].parent / "groups").iterdir())
+    assert [file.name for file in files] == ["step-000002.parquet", "step-000004.parquet"]
+    table = pyarrow.parquet.read_table(files[1]).to_pydict()
+    assert table["step"] == [3] * 4 + [4] * 4 and table["responses"] == [4] * 8
+    assert sum(table["tokens"][:4]) == pytest.approx(16 * rows(finished[0].parent)[2]["length/mean"])
+
+
+def test_a_checkpoint_is_one_that_the_evaluation_reads(finished: tuple[Path, list[str]], folder: Path) -> None:
+    record = json.loads((finished[0] / "training.json").read_text())
+    assert (record["aggregation"], record["scope"], record["step"], record["seed"]) == ("balanced", "group", 4, 5)
+    assert record["data"]["problems"] == 24 and len(record["data"]["content"]) == 64
+    assert record["versions"]["trl"] and record["config"]["trl"]["learning_rate"] == "1e-3"
+    checkpoint = resolve("ba", str(finished[0]))
+    assert (checkpoint.aggregation, checkpoint.step, checkpoint.training_seed) == ("balanced", 4, 5)
+    assert checkpoint.weights != resolve("base", str(folder / "model")).weights
+    trained = Renderer(resolve("base", str(folder / "model")))
+    assert Renderer(checkpoint).render("What is 1 + 1?") == trained.render("What is 1 + 1?")
+
+
+def test_a_finished_run_is_not_trained_again(finished: tuple[Path, list[str]], folder: Path) -> None:
+    before = (finished[0] / "training.json").stat().st_mtime_ns
+    last, said = start(folder)
+    assert last == finished[0] and "finished already" in said[0]
+    assert (last / "training.json").stat().st_mtime_ns == before
+
+
+def test_another_configuration_does_not_go_into_the_same_folder(finished: tuple[Path, list[str]], folder: Path) -> None:
+    with pytest.raises(InputError, match=r"another rule \(there: .*balanced"):
+        start(folder, "rule=token")
+
+
+def test_a_half_written_checkpoint_is_made_again_as_it_would_have_been(
+    finished: tuple[Path, list[str]], folder: Path
+) -> None:
+    """The machine dies while checkpoint 4 is written, and in the middle of a line of the diagnostics."""
+    whole = rows(finished[0].parent)
+    out = folder / "cut"
+    start(folder, f"out={out}", "seed=6")
+    reference = rows(out)
+    assert [row["reward"] for row in reference] != [row["reward"] for row in whole]  # the seed counts
+    (out / "checkpoint-4" / "training.json").unlink()
+    with (out / "diagnostics.jsonl").open("a") as log:
+        log.write('{"step": 5, "rew')
+    _, said = start(folder, f"out={out}", "seed=6")
+    assert "step 2 of 4" in said[-3]
+    again = rows(out)
+    assert [row["step"] for row in again] == [1, 2, 3, 4]
+    for name in ("reward", "grad_norm", "loss", "length/mean", "balanced/push_positive"):
+        assert [row[name] for row in again] == [row[name] for row in reference], name
+    assert resolve("a", str(out / "checkpoint-4")).step == 4
+
+
+def test_a_lora_checkpoint_is_an_adapter_of_the_base(folder: Path) -> None:
+    pytest.importorskip("peft")
+    last, _ = start(folder, f"out={folder / 'lora'}", "lora.r=4", "steps=1", "reward.overlong=null")
+    checkpoint = resolve("lora", str(last))
+    assert checkpoint.base == str((folder / "model").resolve()) and checkpoint.lora_rank == 4
+    assert checkpoint.aggregation == "balanced" and checkpoint.step == 1
+
+
+@pytest.mark.slow
+def test_kill_in_the_middle_and_go_on(finished: tuple[Path, list[str]], folder: Path) -> None:
+    """After kill -9 the next steps give the rewards and gradient norms of the run that was not killed."""
+    out = folder / "killed"
+    command = [sys.executable, "-m", "ba_eval.train", str(folder / "run.yaml"), "--set", f"out={out}"]
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    log = out / "diagnostics.jsonl"
+    deadline = time.monotonic() + 200
+    while not (log.is_file() and len(log.read_text().splitlines()) >= 3):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "step 2 of 4" in done.stdout or "step 4 of 4" in done.stdout
+    for name in ("reward", "grad_norm", "loss"):
+        assert [r[name] for r in rows(out)] == [r[name] for r in rows(finished[0].parent)], name
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("trl.loss_type=grpo", "trl.loss_type: is fixed"),
+        ("trl.num_generations=4", "set that"),
+        ("trl.learning_rat=1", "did you mean 'learning_rate'"),
+        ("micro_batch=7", "do not divide"),
+        ("group=1", "no advantage"),
+        ("rule=ballanced", "did you mean 'balanced'"),
+        ("promts=4", "did you mean 'prompts'"),
+        ("data.source=nowhere.jsonl", "no such file"),
+        ("max_prompt=3", "longer than max_prompt 3"),
+        ("prompt.message=hello", "must contain"),
+        ("model=/nowhere/at/all", "no such folder"),
+        ("prompt.template=qwen-boxt", "qwen-boxed"),
+        ("data.columns.answer=gold", "no column 'gold'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_is_written(folder: Path, setting: str, said: str) -> None:
+    out = folder / "refused"
+    with pytest.raises(InputError, match=said):
+        start(folder, f"out={out}", setting)
+    assert not out.exists()
+
+
+def test_arguments_of_trl(folder: Path) -> None:
+    config, file = load_config(str(folder / "run.yaml"), ["trl.epsilon_high=0.3"])
+    found = trl_arguments(config, Path("out"), 2, "cpu")
+    assert found["gradient_accumulation_steps"] == 1 and found["learning_rate"] == 1e-3
+    assert found["epsilon_high"] == 0.3 and found["beta"] == 0 and found["loss_type"] == "dapo"
+    line = launch_line(config, file, ["seed=3"])
+    assert line.startswith("accelerate launch --num_processes ") and line.endswith(f"ba_eval.train {file} --set seed=3")
+
+
+def test_an_adapter_can_be_no_start(folder: Path) -> None:
+    pytest.importorskip("peft")
+    tiny_lora(folder / "adapter", folder / "model")
+    with pytest.raises(InputError, match="merge"):
+        start(folder, f"out={folder / 'refused'}", f"model={folder / 'adapter'}")
