@@ -21,10 +21,12 @@ class Extraction:
 # -- answer lines
 
 _ANSWER_MARK = re.compile(
-    r"(?P<final>final\s+)?(?<![A-Za-z])answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?[*_\s]{0,6}?"
-    r"(?:(?:\\boxed)?[*_]*\s*(?:\b(?:is|are|as)\b|=|:|：)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|(?P<newline>[*_:#]*[ \t]*\n))",
+    r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?[*_\s]{0,6}?"
+    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=|:|：)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
     re.I,
 )
+_CHINESE_MARK = re.compile(r"答案\s*(?:应?[是为])?\s*[:：]?")
+_TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
 _LOOK = 4000
 _MOST_TRIES = 40
@@ -33,13 +35,21 @@ _MOST_TRIES = 40
 def answer_line(text: str) -> Extraction | None:
     """The last "Answer: ...", "the final answer is ...", "A: ..." or "#### ..." that is followed by something."""
     best = _hashes(text)
+    for mark, pattern in (("<answer>", _TAG), ("答案", _CHINESE_MARK)):
+        at = text.rfind(mark)
+        if at >= 0 and (best is None or at > best.start) and (match := pattern.match(text, at)):
+            rest = match[1].strip() if pattern is _TAG else text[match.end() : match.end() + _LOOK]
+            if found := _first_answer(rest.replace("。", ". ")):
+                best = Extraction(found, "answer-line", start=at)
     at = len(text)
     for _ in range(_MOST_TRIES):
         at = max(text.rfind("nswer", 0, at), text.rfind("NSWER", 0, at))
-        if at < 0 or (best is not None and at < best.start):
+        if at <= 0 or (best is not None and at < best.start):
             break
-        match = _ANSWER_MARK.search(text, max(0, at - 12), at + 200)
-        if match and match.start() <= at and (found := _first_answer(text[match.end() : match.end() + _LOOK])):
+        if text[at - 1] not in "aA" or text[at - 2 : at - 1].isalpha():
+            continue
+        match = _ANSWER_MARK.match(text, at - 1, at + 200)
+        if match and (found := _first_answer(text[match.end() : match.end() + _LOOK])):
             best = Extraction(found, "answer-line", start=at)
             break
     at = max(text.rfind("\nA:") + 1, 0 if text.startswith("A:") else -1)
@@ -74,15 +84,16 @@ def _span(match: re.Match[str]) -> str:
     return next(group for group in match.groups() if group is not None).strip()
 
 
+_FILLER = re.compile(r"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given by|equal to)\b[\s,:]*)+", re.I)
+
+
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
-    rest = rest.lstrip(" \t*_:：\n>")
+    rest = _FILLER.sub("", rest.lstrip(" \t*_:：\n>"))
     span = _MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
-        if not re.match(r"\s*(?:,|;|\\?%|°|[A-Za-z=+*/<>-])", after) or re.match(
-            r"\s*(?:where|for|which|with|because)\b", after
-        ):
+        if not re.match(r"\s*(?:,?\s*(?:and|or)\b|[,;]\s*[-\d($\\]|\\?%|°|percent\b|pct\b|[=+*/<>^])", after):
             return _span(span)
     line = rest.split("\n", 1)[0].strip()
     bold = _BOLD.match(line)
@@ -141,7 +152,7 @@ def _first_sentence(masked: str) -> str:
 
 
 def _trim(piece: str) -> str:
-    return piece.replace('\\"', '"').strip().strip("*_`\" ").rstrip(".,;: ").strip()
+    return piece.replace('\\"', '"').strip().strip('*_`" ').rstrip(".,;: ").strip()
 
 
 def _value_of(sentence: str, masked: _Masked, concluding: bool = False) -> str | None:

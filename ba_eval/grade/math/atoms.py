@@ -29,6 +29,17 @@ _FACTOR_COMMANDS = frozenset(
 )
 _ENVIRONMENTS = frozenset("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix".split())
 _ALIGNED = frozenset("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*".split())
+_BASE_WORDS = {
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+}
 _NEVER_SPLIT = frozenset(("Re", "Im", "lg", "det", "arg", "max", "min", "erf"))
 
 
@@ -135,6 +146,7 @@ class Atoms(Cursor):
         token = self.take()
         if self.peek() == "_" and token.isdigit():
             base = self.subscript()
+            base = _BASE_WORDS.get(base, base)
             if base.isdigit() and 2 <= int(base[:4]) <= 64:
                 return ("base", token.lstrip("0") or "0", int(base))
             raise Unreadable("a subscript on a number")
@@ -186,6 +198,8 @@ class Atoms(Cursor):
             return ("const", name)
         if self.peek() == "(":
             arguments = self.call_arguments(name)
+            if arguments is not None and name == "C" and len(arguments) == 2:
+                return ("fn", "binomial", *arguments)
             if arguments is not None:
                 return ("call", name, *arguments)
         return ("sym", name)
@@ -195,7 +209,8 @@ class Atoms(Cursor):
         plain = re.sub(r"[_'].*", "", name)
         lone = self.peek(2) in (")", ",") and self.kind(1) in ("num", "word", "cmd")
         zero = self.peek(1) == "0" and self.peek(2) == ")"
-        if not (zero or (plain in _FUNCTION_LETTERS and lone)):
+        choose = name == "C" and self.peek(2) == "," and self.peek(4) == ")"
+        if not (zero or choose or (plain in _FUNCTION_LETTERS and lone)):
             return None
         self.at += 1
         arguments = self.collection()

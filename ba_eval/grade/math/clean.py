@@ -42,6 +42,10 @@ _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
 _SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d\.?[\d ]*)\}")
+_DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*,\s*\}\s*(?=\d)")
+_TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
+_TEXT_BEFORE = re.compile(r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\simeq|[=≈:])\s*")
+_RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
@@ -73,6 +77,7 @@ def _clean(s: str) -> str:
     if "\\" in s or "$" in s:
         s = s.replace(r"\$", "").replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
+        s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
         while match := _WRAPPED.fullmatch(s):
             s = match[1].strip()
         s = _DELIMITERS.sub(" ", s)
@@ -80,8 +85,12 @@ def _clean(s: str) -> str:
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s) if r"\l" in s or r"\r" in s or "\\" in s else s
-    s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
     s = _THOUSANDS.sub("", s)
+    s = _DECIMAL_BRACE.sub(".", s)
+    s = _RATIO_WORD.sub(":", s)
+    s = _TEXT_BEFORE.sub("", s)
+    if match := _TEXT_ALL.fullmatch(s):
+        s = match[1].strip()
     if "]" in s or "[" in s:
         s = _FOREIGN_OPEN.sub(lambda m: ("(" if m[1] == "]" else m[1]) + m[2] + (")" if m[3] == "[" else m[3]), s)
     if "or" in s or "and" in s:

@@ -90,8 +90,8 @@ class Comparison:
     def unordered(self, items: tuple[Node, ...], others: tuple[Node, ...]) -> bool | None:
         """Compares as sets: every item has its partner, in both directions."""
         items, others = tuple(dict.fromkeys(items)), tuple(dict.fromkeys(others))
-        if items == others:
-            return True
+        if items == others or not items or not others:
+            return items == others
         if max(len(items), len(others)) > MAX_ITEMS:
             self.troubles.append("too many items")
             return None

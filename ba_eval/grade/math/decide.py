@@ -46,7 +46,8 @@ def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relativ
     if factor != 1:
         answers = [f"({bare})*({factor.numerator})/({factor.denominator})"]
     golds, gold_trouble = _readings(gold)
-    candidates = [reading for text in answers for reading in _readings(_without_choice(text))[0]]
+    decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
+    candidates = [reading for text in answers for reading in _readings(_without_choice(text), decimal)[0]]
     if not golds:
         return "undecided", f"gold not read: {gold_trouble}", ""
     if not candidates:
@@ -77,16 +78,19 @@ def _as_text(unit: str) -> str:
     )
 
 
-_LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
+_LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")
 _SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
 
 
-def _readings(text: str) -> tuple[list[Node], str]:
-    """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers."""
+def _readings(text: str, decimal: bool = False) -> tuple[list[Node], str]:
+    """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers.
+
+    With `decimal` (the gold is a decimal) 1,5 may be one as well.
+    """
     trees: list[Node] = []
     trouble = ""
-    for spelling in dict.fromkeys(_spellings(text)):
+    for spelling in dict.fromkeys(_spellings(text, decimal)):
         try:
             trees.append(read(spelling))
         except Unreadable as error:
@@ -96,7 +100,7 @@ def _readings(text: str) -> tuple[list[Node], str]:
     return trees, trouble
 
 
-def _spellings(text: str) -> Iterator[str]:
+def _spellings(text: str, decimal: bool) -> Iterator[str]:
     if _SPACED_THOUSANDS.fullmatch(text):
         yield text.replace(" ", "")
         return
@@ -104,7 +108,9 @@ def _spellings(text: str) -> Iterator[str]:
         yield _LIST_OF_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
     yield text
     match = _DECIMAL_COMMA.fullmatch(text)
-    if (
+    if match and decimal:
+        yield f"{match[1]}{match[2]}.{match[3]}"
+    elif (
         match
         and (len(match[3]) != 3 or match[2] == "0")
         and (len(match[3]) > 1 or len(match[2]) > 1)
@@ -117,8 +123,12 @@ def _spellings(text: str) -> Iterator[str]:
 
 # -- words, choices, times
 
+_NOTHING = re.compile(
+    r"(?:there (?:is|are) )?no (?:real |integer |positive |such )?(?:solutions?|values?|numbers?)|none|empty(?: set)?|emptyset|varnothing|dne|"
+    r"does not exist|no such \w+"
+)
 _TEXT_COMMAND = re.compile(
-    r"\\(?:text|textbf|textit|textrm|textnormal|textsc|mathrm|mathbf|mathit|mbox|operatorname|emph)\s*"
+    r"\\(?:text(?:bf|it|rm|normal|sc|sf)?|mathrm|mathbf|mathit|mbox|operatorname|emph)(?![A-Za-z])\s*"
 )
 _CHOICE = re.compile(r"\(?([A-Ja-j])\)?")
 _CHOICE_PREFIX = re.compile(
@@ -155,18 +165,25 @@ def _words(gold: str, answer: str) -> tuple[bool, str] | None:
         return (int(clock[1]), clock[2]) == (int(other[1]), other[2]) and (
             half == other_half or not half or not other_half
         ), "time"
+    if _is_nothing(gold) and _is_nothing(answer):
+        return True, "text"
     if not _is_text(gold, inner):
         return None
     left, right = plain_words(gold), plain_words(answer)
     if left == right or left.replace(" ", "") == right.replace(" ", ""):
         return True, "text"
-    if _strip_articles(left) == _strip_articles(right):
-        return True, "text"
-    return False, "text"
+    return _members(left) == _members(right), "text"
 
 
-def _strip_articles(words: str) -> str:
-    return re.sub(r"^(?:the|a|an|it is|it s)\s+", "", words)
+def _is_nothing(text: str) -> bool:
+    return text in ("\\{\\}", "{}", "()") or bool(_NOTHING.fullmatch(plain_words(text)))
+
+
+def _members(words: str) -> list[str]:
+    """Returns the names of a list in words, in one order and without articles."""
+    return sorted(
+        re.sub(r"^(?:the|a|an|it is|it s)\s+", "", part.strip()) for part in re.split(r"\b(?:and|or)\b", words)
+    )
 
 
 def _choice(letter: str, given: str, strict: bool) -> tuple[bool, str] | None:

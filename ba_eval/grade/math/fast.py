@@ -11,6 +11,7 @@ _RATIONAL = re.compile(
     r"(?:\\frac\s*\{\s*(?P<a>[-+]?\d+)\s*\}\s*\{\s*(?P<b>\d+)\s*\}|\\frac\s*(?P<c>\d)\s*(?P<d>\d)(?!\d)|(?P<e>\d+)\s*/\s*(?P<f>\d+)))"
 )
 _LIMIT = 3000
+_SPACED_DIGITS = re.compile(r"\d,?\s+\d")
 
 
 def whole(text: str) -> str | None:
@@ -46,10 +47,14 @@ def rational(text: str) -> Fraction | None:
     return -value if match["sign"] == "-" else value
 
 
+def _packed(text: str) -> str:
+    return "".join(text.split())
+
+
 def decide(gold: str, answer: str) -> tuple[bool, str] | None:
     """Returns (equal, method) of two answers where that is plain to see, else None."""
     a, b = clean(gold), clean(answer)
-    if a == b or "".join(a.split()) == "".join(b.split()):
+    if a == b or (_packed(a) == _packed(b) and not _SPACED_DIGITS.search(a) and not _SPACED_DIGITS.search(b)):
         return (True, "identical") if b else None
     left, right = whole(a), whole(b)
     if left is not None and right is not None:

@@ -40,6 +40,8 @@ def simple(node: Node) -> Node:
             if len(node[2]) != len(node[3]):
                 return node
             node = ("list", *(("rel", "=", a, b) for a, b in zip(node[2][3:], node[3][3:], strict=True)))
+        elif node[0] == "fn" and node[1] == "det" and node[2][0] == "matrix" and (value := _determinant(node[2][1])):
+            node = value
         elif node[0] in ("add", "mul", "neg", "div", "pow") and any(part[0] in ("matrix",) for part in children(node)):
             return _matrix(node) or node
         else:
@@ -63,6 +65,21 @@ def _matrix(node: Node) -> Node | None:
             return None
         total = joined
     return total
+
+
+def _determinant(rows: tuple[tuple[Node, ...], ...]) -> Node | None:
+    """Returns the determinant of a matrix of at most 4 x 4, by its first row."""
+    if len(rows) > 4 or any(len(row) != len(rows) for row in rows):
+        return None
+    if len(rows) == 1:
+        return rows[0][0]
+    parts: list[Node] = []
+    for i, cell in enumerate(rows[0]):
+        minor = _determinant(tuple(row[:i] + row[i + 1 :] for row in rows[1:]))
+        assert minor is not None
+        product: Node = ("mul", cell, minor)
+        parts.append(("neg", product) if i % 2 else product)
+    return ("add", *parts)
 
 
 def _cells(matrix: Node, change) -> Node:  # type: ignore[no-untyped-def]
