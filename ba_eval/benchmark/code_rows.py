@@ -123,7 +123,7 @@ def _plain_task(tests: Any, entry_point: Any, row: Row) -> CodeTask:
         tests = tests["functional"]
     if isinstance(tests, Sequence) and not isinstance(tests, str) and tests and all(isinstance(t, str) for t in tests):
         setup = row.data.get("test_imports") or row.data.get("test_setup_code") or ""
-        tests = "\n".join([*([setup] if isinstance(setup, str) else setup), *tests])
+        tests = "\n".join(part for part in [*([setup] if isinstance(setup, str) else setup), *tests] if part)
     if isinstance(tests, str) and tests.strip():
         return CodeTask(tests=CheckTest(tests), entry_point=entry_point or _called(tests, row))
     if isinstance(tests, Sequence) and tests and all(isinstance(t, Mapping) for t in tests):

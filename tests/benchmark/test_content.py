@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ba_eval.benchmark.content import content_hash, golds_hash, ids_hash, digest_of_tests
+from ba_eval.benchmark.content import content_hash, digest_of_tests, golds_hash, ids_hash
 from ba_eval.benchmark.problem import CallTest, CodeTask, EvalplusTest, Problem, StdinTest
 
 A = Problem(id="a", prompt="p", golds=("25",))
