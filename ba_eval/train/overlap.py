@@ -12,6 +12,8 @@ SHARE = 0.5
 """A match: this share of a benchmark problem's runs stands in the training problem. Phrases that many contest
 problems end with ("relatively prime positive integers, find m + n") stay well below it."""
 
+# Some copies of a problem have its figure as a drawing program, some leave it out.
+_FIGURE = re.compile(r"\[asy\].*?\[/asy\]", re.DOTALL)
 # Spacing and sizing that copies of a problem differ in.
 _DECORATION = re.compile(r"\\(?:[,!;: ]|left|right|big+[lr]?|displaystyle|quad|qquad|mathrm|text|rm)\b|[${}]|\\[,!;:]")
 
@@ -37,7 +39,8 @@ def words(text: str) -> list[str]:
 
 
 def _undecorated(text: str) -> str:
-    text = _DECORATION.sub(" ", unicodedata.normalize("NFKC", text).lower())
+    text = _FIGURE.sub(" ", unicodedata.normalize("NFKC", text).lower())
+    text = _DECORATION.sub(" ", text)
     return text.replace("dfrac", "frac").replace("tfrac", "frac")
 
 

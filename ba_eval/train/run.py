@@ -220,7 +220,8 @@ def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoi
 def launch_line(config: TrainConfig, file: Path, settings: Sequence[str]) -> str:
     """Returns the command that runs this training on several GPUs, from the configuration's `launch`."""
     flags = dict(config.launch)
-    flags.setdefault("num_processes", _gpus())
+    if "num_processes" not in flags:
+        flags["num_processes"] = _gpus()
     words = ["accelerate", "launch"]
     for name, value in flags.items():
         if value is False or value is None:
