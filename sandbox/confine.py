@@ -28,9 +28,10 @@ class Walls:
 
     def __post_init__(self) -> None:
         self.landlock: linux.Landlock | None = None
-        self.domain: linux.Landlock | None = None
+        self.scoped = False
+        """Whether the server can signal no process but those below it."""
         if self.level == 2:
-            self.domain = linux.Landlock(files=False)
+            self.scoped = linux.Landlock.supported() >= 6 and _stay_in()
             self.landlock = linux.Landlock()
             for path in self.readable:
                 self.landlock.allow(path, linux.Landlock.READ | linux.Landlock.EXECUTE)
@@ -45,11 +46,24 @@ class Walls:
     @property
     def signals_stay_in(self) -> bool:
         """Whether a program can signal no process but its own: it has a namespace, a uid, or a scoped domain."""
-        return self.level == 1 or self.uid is not None or (self.domain is not None and self.domain.scoped)
+        return self.level == 1 or self.uid is not None or self.scoped
+
+
+def _stay_in() -> bool:
+    """Puts the server into a domain of its own for signals; the programs' domains lie within. Returns whether it holds."""
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
+    domain = linux.Landlock(files=False)
+    domain.enforce()
+    os.close(domain.fd)
+    try:
+        os.kill(os.getppid(), 0)
+    except PermissionError:
+        return True
+    return False
 
 
 def enter_namespaces(disk_mb: int) -> None:
-    """Level 1, in the first process of a new pid namespace: its own /proc, /tmp and /dev/shm, empty and sized."""
+    """Level 1, in a process of a new pid namespace: its own /proc, /tmp and /dev/shm, empty and sized."""
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount(None, "/", None, linux.MS_REC | linux.MS_PRIVATE)
     flags = linux.MS_NOSUID | linux.MS_NODEV
@@ -72,26 +86,26 @@ def set_limits(limits: dict[str, Any], processes: int) -> None:
     cpu = int(limits["cpu_seconds"]) + 2
     memory = limits["memory_mb"] * MB
     walls = {
-        resource.RLIMIT_CPU: (cpu, cpu + 1),
+        resource.RLIMIT_CPU: cpu,
         # Untouched thread stacks and heaps count here, so it lies above the limit on what is really used.
-        resource.RLIMIT_DATA: (memory + 512 * MB,) * 2,
-        resource.RLIMIT_AS: (4 * memory + 4096 * MB,) * 2,
-        resource.RLIMIT_FSIZE: (limits["disk_mb"] * MB,) * 2,
-        resource.RLIMIT_NPROC: (processes,) * 2,
-        resource.RLIMIT_NOFILE: (256, 256),
-        resource.RLIMIT_CORE: (0, 0),
-        resource.RLIMIT_MEMLOCK: (64 << 10,) * 2,
-        resource.RLIMIT_STACK: (64 * MB, 64 * MB),
-        resource.RLIMIT_MSGQUEUE: (0, 0),
-        resource.RLIMIT_NICE: (0, 0),
-        resource.RLIMIT_RTPRIO: (0, 0),
-        resource.RLIMIT_SIGPENDING: (256, 256),
+        resource.RLIMIT_DATA: memory + 512 * MB,
+        resource.RLIMIT_AS: 4 * memory + 4096 * MB,
+        resource.RLIMIT_FSIZE: limits["disk_mb"] * MB,
+        resource.RLIMIT_NPROC: processes,
+        resource.RLIMIT_NOFILE: 256,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 64 << 10,
+        resource.RLIMIT_STACK: 64 * MB,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_SIGPENDING: 256,
     }
-    for kind, (soft, hard) in walls.items():
-        highest = resource.getrlimit(kind)[1]
-        if highest != resource.RLIM_INFINITY:
-            soft, hard = min(soft, highest), min(hard, highest)
-        resource.setrlimit(kind, (soft, hard))
+    for kind, value in walls.items():
+        hard = value + 1 if kind == resource.RLIMIT_CPU else value  # SIGXCPU first, then SIGKILL
+        try:
+            resource.setrlimit(kind, (value, hard))
+        except ValueError:  # it is lower already
+            hard = resource.getrlimit(kind)[1]
+            resource.setrlimit(kind, (min(value, hard), hard))
 
 
 def close_all_but(kept: tuple[int, ...]) -> None:
@@ -121,15 +135,3 @@ def drop_privileges(walls: Walls) -> None:
         if not walls.signals_stay_in:
             program = seccomp.filter_program(walls.level, own_signals_only=True, pid=os.getpid())
         seccomp.install(program)
-
-
-def default_signals() -> None:
-    """Python's own dispositions at start, and nothing blocked."""
-    for number in signal.valid_signals():
-        if number not in (signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):
-            try:
-                signal.signal(number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                pass
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())

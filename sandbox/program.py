@@ -24,12 +24,12 @@ def _module(name: str, path: str) -> ModuleType:
     return module
 
 
-def _own(error: BaseException) -> TracebackType | None:
-    """The traceback without this file's own frames."""
+def _own(error: BaseException) -> tuple[type[BaseException], BaseException, TracebackType | None]:
+    """The exception with its traceback cut to the program's own frames."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals is globals():
         trace = trace.tb_next
-    return trace
+    return type(error), error.with_traceback(trace), trace
 
 
 def _execute(source: bytes, path: str, module: ModuleType) -> None:
@@ -84,7 +84,7 @@ def run_script(source: bytes, path: str) -> None:
             code = _exit_code(error)
         except BaseException as error:
             code = 1
-            sys.excepthook(type(error), error, _own(error))
+            sys.excepthook(*_own(error))
         code = _finish(module) or code
     except SystemExit as error:
         code = _exit_code(error)
@@ -154,7 +154,7 @@ def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls) -> Non
         try:
             _execute(source, path, module)
         except BaseException as error:
-            traceback.print_exception(type(error), error, _own(error))
+            traceback.print_exception(*_own(error))
             raise
         _resolve(module, entry_point)
         kind, body = b"v", wire.encode(None)
@@ -202,7 +202,7 @@ def run_check(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
             names["check"](candidate)
         kind, body = b"v", wire.encode(None)
     except BaseException as error:
-        traceback.print_exception(type(error), error, _own(error))
+        traceback.print_exception(*_own(error))
         kind, body = b"e", _describe(error)
     _flush()
     calls.send(nonce, kind, body)

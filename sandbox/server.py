@@ -1,5 +1,6 @@
 """The fork server: takes one job at a time from the harness, forks a process for it, answers with what became of it."""
 
+import contextlib
 import gc
 import os
 import signal
@@ -7,10 +8,11 @@ import socket
 import sys
 from typing import Any
 
-from sandbox import linux, wire
+from sandbox import linux, semaphore, wire
 from sandbox.confine import Walls
 from sandbox.supervise import HarnessGone, Job
 from sandbox.tree import empty_folder
+from sandbox.usage import own_memory_mb
 from sandbox.warm import PRELOAD, Warm
 
 _LEVEL_2_CAPABILITIES = (
@@ -41,23 +43,28 @@ def _gone(*_: object) -> None:
 class Server:
     """What stays the same from job to job."""
 
-    def __init__(self, control: socket.socket, baseline: set[str]) -> None:
+    def __init__(self, control: socket.socket, warm: Warm) -> None:
         self.control, self.frames = control, wire.FrameBuffer()
         config, _ = _next_frame(control, self.frames)
         self.walls = Walls(config["level"], config["uid"], config["home"], config["readable"], config["listable"])
-        if self.walls.level == 2 and self.walls.uid is not None:
+        if self.walls.level == 1:
+            linux.empty_bounding_set()
+        elif self.walls.level == 2 and self.walls.uid is not None:
+            linux.empty_bounding_set()
             linux.keep_capabilities(_LEVEL_2_CAPABILITIES)
         if self.walls.level != 1:
             linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGTERM)
+            linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
             if os.getppid() != config["parent"]:
                 raise HarnessGone
         self.other_processes = config["other_processes"]
-        self.warm = Warm(baseline)
-        if config["packages"]:
-            sys.path.append(config["packages"])
-        loaded = self.warm.load(PRELOAD)
+        if self.walls.level == 2:
+            semaphore.use_for_multiprocessing()
+        loaded = warm.load(PRELOAD)
+        warm.put_aside()
         gc.collect()
         gc.freeze()
+        self.inherited_mb = own_memory_mb()
         self._reply({"ready": True, "pid": os.getpid(), "preloaded": loaded})
 
     def _reply(self, header: dict[str, Any], body: bytes = b"") -> None:
@@ -83,27 +90,25 @@ class Server:
         job["nproc"] = job["processes"] + 8 + self.other_processes
         gc.disable()
         try:
-            under_way = Job(job, stdin, folder, self.walls, self.control, self.frames, self._before_program)
+            under_way = Job(job, stdin, folder, self.walls, self.inherited_mb, self.control, self.frames)
         finally:
             gc.enable()
         return under_way.watch()
 
-    def _before_program(self) -> None:
-        """In the program's process: what a fresh interpreter would look like."""
-        self.warm.put_aside()
-        gc.enable()
-        sys.excepthook = sys.__excepthook__
 
-
-def main(code: int, fd: int, baseline: set[str]) -> None:
-    """Serves the harness on socket `fd`. `code`: the file that this code came from. `baseline`: names of the modules of
-    a fresh interpreter."""
+def main(code: int, fd: int, warm: Warm) -> None:
+    """Serves the harness on socket `fd`. `code`: the file that this code came from. `warm`: what was made before
+    anything was imported."""
     os.close(code)
     sys.path_importer_cache.pop(sys.path.pop(0), None)
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ}:
+        with contextlib.suppress(OSError):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGTERM, _gone)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with socket.socket(fileno=fd) as control:
-            Server(control, baseline).serve()
+            Server(control, warm).serve()
     except (HarnessGone, BrokenPipeError, ConnectionResetError):
         pass

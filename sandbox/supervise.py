@@ -6,14 +6,12 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable
 from typing import Any
 
-from sandbox import child, wire
+from sandbox import child, linux, usage, wire
 from sandbox.confine import Walls
 from sandbox.program import NONCE
 
-_TICK = 1 / os.sysconf("SC_CLK_TCK")
 _CHUNK = 1 << 16
 _MAX_ANSWER = wire.MAX_BYTES + 1
 _STALL_SECONDS = 1.0
@@ -21,34 +19,6 @@ _STALL_SECONDS = 1.0
 
 class HarnessGone(Exception):
     """The control connection closed."""
-
-
-def tree_usage(root: int, whole_namespace: bool) -> tuple[float, float, float, int]:
-    """CPU seconds (below `root`), memory in MB, seconds waited for a CPU, and number of threads of a job's processes."""
-    if whole_namespace:
-        skipped = (1, os.getpid(), root)
-        pids = [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) not in skipped]
-    else:
-        pids = child.descendants(root)
-    ticks, memory_kb, waited, threads = 0, 0, 0, 0
-    for pid in (root, *pids):
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-            ticks += int(fields[13]) + int(fields[14])
-            if pid == root:
-                continue
-            ticks += int(fields[11]) + int(fields[12])
-            threads += int(fields[17])
-            with open(f"/proc/{pid}/status", "rb") as file:
-                for line in file:
-                    if line.startswith((b"RssAnon:", b"RssShmem:")):
-                        memory_kb += int(line.split()[1])
-            with open(f"/proc/{pid}/schedstat", "rb") as file:
-                waited += int(file.read().split()[1])
-        except (OSError, IndexError):
-            continue
-    return ticks * _TICK, memory_kb / 1024, waited / 1e9, threads
 
 
 class Job:
@@ -60,18 +30,23 @@ class Job:
         stdin: bytes,
         folder: str,
         walls: Walls,
+        inherited_mb: float,
         control: socket.socket,
         frames: wire.FrameBuffer,
-        before_program: Callable[[], None],
     ) -> None:
         self.job, self.walls, self.control, self.frames = job, walls, control, frames
+        self.inherited_mb = inherited_mb
         self.limit: str | None = None
         """The limit that was met, as a status."""
         self.broken: str | None = None
         self.failed: str | None = None
-        self.exit: list[str] | None = None
+        self.wait_status: int | None = None
         self.stalled = False
         self.cpu = self.peak_mb = self.waited = 0.0
+        self.reaped = 0.0
+        """CPU seconds of orphans that ended, at level 2."""
+        self.set_up = 0.0
+        """CPU seconds between the fork and the program's first line."""
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
         self.calling: bytes | None = None
         self.call_cpu = job["cpu_seconds"]
@@ -89,16 +64,23 @@ class Job:
         self.started = self.looked = time.monotonic()
         self.call_started = (0.0, self.started)
         theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
+        self.init: int | None = None
         try:
-            self.pid = child.start(job, folder, walls, theirs, before_program)
+            if walls.level == 1:
+                self.init = linux.start_namespace()
+            self.pid = child.start(job, folder, walls, theirs, self.init)
         finally:
             for fd in vars(theirs).values():
                 if fd >= 0:
                     os.close(fd)
-        self.open = {fd for fd in (self.stdin, self.stdout, self.stderr, self.status_fd, self.calls, self.answers) if fd >= 0}
+        self.open = {
+            fd for fd in (self.stdin, self.stdout, self.stderr, self.status_fd, self.calls, self.answers) if fd >= 0
+        }
         for fd in self.open:
             os.set_blocking(fd, False)
-        for fd in (self.stdout, self.stderr, self.status_fd, *([] if script else [self.answers])):
+        self.process = os.pidfd_open(self.pid)
+        self.open.add(self.process)
+        for fd in (self.stdout, self.stderr, self.status_fd, self.process, *([] if script else [self.answers])):
             self.poll.register(fd, select.POLLIN)
         self.poll.register(control, select.POLLIN)
         self._send(self.stdin, stdin)
@@ -176,13 +158,10 @@ class Job:
         *lines, self.status = (self.status + data).split(b"\n")
         for line in lines:
             word, _, rest = line.decode(errors="replace").partition(" ")
-            if word == "failed":
+            if word == "ready":
+                self.set_up = float(rest)
+            else:
                 self.failed = rest
-            elif word == "exit":
-                self.exit = rest.split()
-                self.status = b""
-                self._close(self.status_fd)
-                return
 
     # Calls
 
@@ -206,8 +185,9 @@ class Job:
         """Passes a call, or the answer to the program's own question, to the program."""
         if self.calling is None:
             self.calling, self.call_cpu = nonce, cpu_seconds
-            self.call_started = (self._cpu_now(), time.monotonic())
-            self.waited = self._usage()[2]
+            used = self._usage()
+            self.call_started = (used.cpu_seconds, time.monotonic())
+            self.waited = used.waited_seconds
             self.stalled = False
         if self.calls in self.open:
             self._send(self.calls, nonce + len(body).to_bytes(4, "big") + body)
@@ -233,7 +213,7 @@ class Job:
             del self.answer[: head + size]
             if body[:1] != b"c":
                 self.calling = None
-            cpu = max(0.0, self._cpu_now() - self.call_started[0])
+            cpu = max(0.0, self._usage().cpu_seconds - self.call_started[0])
             output = self._take_output()
             if self.limit is None:
                 header = {"id": self.job["id"], "answer": True, "cpu_seconds": cpu, "stalled": self.stalled}
@@ -246,26 +226,31 @@ class Job:
 
     # Limits
 
-    def _usage(self) -> tuple[float, float, float, int]:
-        return tree_usage(self.pid, self.walls.level == 1)
-
-    def _cpu_now(self) -> float:
-        return self._usage()[0]
+    def _usage(self) -> usage.Usage:
+        if self.init is not None:
+            used = usage.measure(usage.in_namespace(self.init), self.inherited_mb)
+        else:
+            ended, seconds = usage.reap()
+            self.reaped += seconds
+            if self.pid in ended:
+                self.wait_status = ended[self.pid]
+            used = usage.measure(usage.descendants(os.getpid()), self.inherited_mb)
+        used.cpu_seconds = max(self.cpu, used.cpu_seconds + self.reaped - self.set_up)
+        return used
 
     def _check_limits(self, now: float) -> None:
-        self.cpu, memory, waited, threads = self._usage()
-        self.peak_mb = max(self.peak_mb, memory)
+        used = self._usage()
+        self.cpu, self.peak_mb = used.cpu_seconds, max(self.peak_mb, used.memory_mb)
         base_cpu, base_time = self.call_started
-        wall = now - base_time
-        if self.cpu - base_cpu >= self.call_cpu:
-            self.limit = self.limit or "timeout"
-        elif wall >= self.job["wall_seconds"] + (self.call_cpu - self.job["cpu_seconds"]):
-            self.limit = self.limit or "timeout"
-        if memory > self.job["memory_mb"]:
-            self.limit = self.limit or "memory"
-        if threads > self.job["processes"]:
-            self.limit = self.limit or "process"
-        if waited - self.waited > 0.25 * wall and wall > _STALL_SECONDS:
+        wall, most = now - base_time, self.job["wall_seconds"] + max(0.0, self.call_cpu - self.job["cpu_seconds"])
+        if self.limit is None:
+            if self.cpu - base_cpu >= self.call_cpu or wall >= most:
+                self.limit = "timeout"
+            elif used.memory_mb > self.job["memory_mb"]:
+                self.limit = "memory"
+            elif used.threads > self.job["processes"]:
+                self.limit = "process"
+        if used.waited_seconds - self.waited > 0.25 * wall and wall > _STALL_SECONDS:
             self.stalled = True
 
     def watch(self) -> tuple[dict[str, Any], bytes]:
@@ -274,26 +259,14 @@ class Job:
         try:
             if not self._take_frames():
                 self.broken = "ended"
-            while self.status_fd in self.open and self.limit is None and self.broken is None and self.failed is None:
+            while self.wait_status is None and not (self.limit or self.broken or self.failed):
                 asked = time.monotonic()
-                for fd, event in self.poll.poll(pause * 1000):
-                    if fd == self.control.fileno():
-                        if not self._from_harness():
-                            self.broken = "ended"
-                    elif fd in self.to_program:
-                        self._flush(fd)
-                    elif fd == self.stdout or fd == self.stderr:
-                        self._drain("stdout" if fd == self.stdout else "stderr")
-                    elif fd == self.answers:
-                        self._read_answer()
-                    elif fd == self.status_fd:
-                        self._read_status()
-                    elif event:
-                        self._close(fd)
+                for fd, _ in self.poll.poll(pause * 1000):
+                    self._serve(fd)
                 now = time.monotonic()
                 if now - asked > pause + _STALL_SECONDS:
                     self.stalled = True
-                if now - self.looked >= pause and self.status_fd in self.open:
+                if now - self.looked >= pause and self.wait_status is None:
                     self._check_limits(now)
                     self.looked = time.monotonic()
                     # Looking costs time too: never more than a tenth of it.
@@ -306,37 +279,61 @@ class Job:
             for fd in list(self.open):
                 self._close(fd)
 
+    def _serve(self, fd: int) -> None:
+        if fd == self.control.fileno():
+            if not self._from_harness():
+                self.broken = "ended"
+        elif fd == self.process:
+            self._reap()
+        elif fd in self.to_program:
+            self._flush(fd)
+        elif fd in self.open:
+            if fd == self.stdout or fd == self.stderr:
+                self._drain("stdout" if fd == self.stdout else "stderr")
+            elif fd == self.answers:
+                self._read_answer()
+            elif fd == self.status_fd:
+                self._read_status()
+            else:
+                self._close(fd)
+
+    def _reap(self) -> None:
+        if self.wait_status is None:
+            _, self.wait_status, used = os.wait4(self.pid, 0)
+            self.reaped += used.ru_utime + used.ru_stime
+            self.peak_mb = max(self.peak_mb, used.ru_maxrss / 1024)
+            self.cpu = max(self.cpu, self.reaped - self.set_up)
+
     def _stop(self) -> None:
         """Ends the job's processes and waits until none is left."""
-        if self.exit is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL if self.walls.level == 1 else signal.SIGTERM)
-        _, _, usage = os.wait4(self.pid, 0)
-        self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024 if self.exit is None else 0.0)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid if self.init is None else self.init, signal.SIGKILL)
+        self._reap()
+        if self.init is not None:
+            os.waitpid(self.init, 0)
+        else:
+            usage.end_all(self.walls.uid, self.walls.scoped)
 
     def _result(self) -> tuple[dict[str, Any], bytes]:
         wall = time.monotonic() - self.started
+        ended_by_itself = self.wait_status is not None
         self._stop()
-        while self.status_fd in self.open and self.exit is None:
+        while self.status_fd in self.open:
             self._read_status()
         body = self._take_output()
         code = signal_number = None
-        status = self.limit
-        if self.exit is not None:
-            wait_status = int(self.exit[0])
-            self.cpu = max(self.cpu, float(self.exit[1]))
-            self.peak_mb = max(self.peak_mb, int(self.exit[2]) / 1024)
-            if wait_status >= 0:
-                code = os.waitstatus_to_exitcode(wait_status)
-                if code < 0:
-                    code, signal_number = None, -code
-            if status is None:
-                status = self._status_at_exit(code, signal_number, body)
-        text = self.failed
-        if self.failed is not None or (status is None and self.broken is None):
-            status, text = "infra", self.failed or "the init of the program died"
+        assert self.wait_status is not None
+        if ended_by_itself:
+            code = os.waitstatus_to_exitcode(self.wait_status)
+            if code < 0:
+                code, signal_number = None, -code
+        status, text = self.limit, ""
+        if self.failed:
+            status, text = "infra", self.failed
+        elif status is None and ended_by_itself:
+            status = self._status_at_exit(code, signal_number, body)
         elif status is None:
-            status, text = "error", self.broken
+            status, text = "error", self.broken or ""
         header = {
             "id": self.job["id"],
             "done": True,

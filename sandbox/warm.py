@@ -5,15 +5,20 @@ A module that is merely present in `sys.modules` changes what programs do: `impo
 what each of them imported, and a finder hands them out when, and only when, the program imports them.
 """
 
+from __future__ import annotations
+
 import builtins
-import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
-from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+
+# This module is the first to be imported and must import nothing itself: what it imported would have no record.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+else:
+    ModuleType, ModuleSpec = type(sys), type(sys.__spec__)
 
 PRELOAD = (
     "abc argparse array ast asyncio base64 bisect calendar cmath collections collections.abc concurrent.futures "
@@ -24,78 +29,80 @@ PRELOAD = (
 ).split()
 
 
-class Warm(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """The modules put aside."""
+class Warm:
+    """Records imports from its making on; later, finder and loader of the modules put aside."""
 
-    def __init__(self, baseline: set[str]) -> None:
-        """`baseline`: the names that a fresh interpreter has loaded at the start of a program."""
-        self._baseline = baseline
+    def __init__(self) -> None:
+        """To be made before anything is imported that a fresh interpreter does not import at its start."""
+        self._baseline = set(sys.modules) - {"sandbox", "sandbox.warm", "__future__"}
         self._modules: dict[str, ModuleType] = {}
-        self._names: dict[str, dict[str, Any]] = {}
+        self._specs: dict[str, ModuleSpec | None] = {}
+        self._submodules: dict[str, dict[str, Any]] = {}
+        """Per module: its submodules put aside, which were attributes of it."""
         self._imports: dict[str, list[str]] = {}
+        self._import_function = builtins.__import__
+        builtins.__import__ = self._recording_import
+
+    def _recording_import(
+        self,
+        name: str,
+        globals: dict[str, Any] | None = None,
+        locals: Any = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        result = self._import_function(name, globals, locals, fromlist, level)
+        importer = (globals or {}).get("__name__")
+        if importer is not None:
+            package = ((globals or {}).get("__package__") or "").rsplit(".", level - 1)[0] if level else ""
+            full = ".".join(part for part in (package, name) if part)
+            self._imports.setdefault(importer, []).extend([full, *(f"{full}.{part}" for part in fromlist or ())])
+        return result
 
     def load(self, names: Sequence[str]) -> list[str]:
-        """Imports `names` where they exist, recording what each module imports; returns those that were loaded."""
-        real = builtins.__import__
-
-        def recording(
-            name: str,
-            globals: Any = None,
-            locals: Any = None,
-            fromlist: Sequence[str] | None = (),
-            level: int = 0,
-        ) -> ModuleType:
-            result = real(name, globals, locals, fromlist, level)
-            importer = (globals or {}).get("__name__")
-            if importer is not None:
-                package = (globals or {}).get("__package__") or ""
-                full = importlib.util.resolve_name("." * level + name, package) if level else name
-                self._imports.setdefault(importer, []).extend([full, *(f"{full}.{part}" for part in fromlist or ())])
-            return result
-
-        builtins.__import__ = recording
-        try:
-            loaded = []
-            for name in names:
-                before = set(sys.modules)
-                try:
-                    importlib.import_module(name)
-                except ImportError:
-                    continue
-                finally:
-                    # Imports that did not come through __import__ (importlib.import_module, C code).
-                    new = [other for other in sys.modules if other not in before and other != name]
-                    self._imports.setdefault(name, []).extend(new)
-                loaded.append(name)
-            return loaded
-        finally:
-            builtins.__import__ = real
+        """Imports `names` where they exist; returns those that were loaded."""
+        loaded = []
+        for name in names:
+            before = set(sys.modules)
+            try:
+                __import__(name)
+            except ImportError:
+                continue
+            finally:
+                # Imports that did not come through __import__ (importlib.import_module, C code).
+                new = [other for other in sys.modules if other not in before and other != name]
+                self._imports.setdefault(name, []).extend(new)
+            loaded.append(name)
+        return loaded
 
     def put_aside(self) -> None:
         """Takes all modules beyond the baseline out of sight and starts handing them out on import."""
-        aside = {name: module for name, module in sys.modules.items() if name not in self._baseline}
-        for name in [name for name in aside if name.split(".")[0] in ("__main__", "sandbox")]:
-            del aside[name], sys.modules[name]
-        for name in aside:
-            del sys.modules[name]
-        for name, module in {**sys.modules, **aside}.items():
-            names = vars(module)
-            if name in aside:
+        builtins.__import__ = self._import_function
+        for name in [name for name in sys.modules if name not in self._baseline]:
+            module = sys.modules.pop(name)
+            if name.split(".")[0] != "sandbox":
                 self._modules[name] = module
-                self._names[name] = dict(names)
-            for key, value in list(names.items()):
-                if f"{name}.{key}" in aside and aside[f"{name}.{key}"] is value:
-                    del names[key]
+                self._specs[name] = getattr(module, "__spec__", None)
+        for name, module in {**sys.modules, **self._modules}.items():
+            if not isinstance(module, ModuleType):  # `typing.io`, which is a class that `typing` puts there
+                self._imports.setdefault(name.rpartition(".")[0], []).append(name)
+                self._submodules[name] = {}
+                continue
+            names = vars(module)
+            inner = [key for key, value in names.items() if self._modules.get(f"{name}.{key}") is value is not None]
+            self._submodules[name] = {key: names.pop(key) for key in inner}
+        for name, imported in self._imports.items():
+            self._imports[name] = [other for other in dict.fromkeys(imported) if other in self._modules]
         sys.meta_path.insert(0, self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    ) -> ModuleSpec | None:
         if fullname not in self._modules:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self)
+        return ModuleSpec(fullname, self)
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._modules[spec.name]
 
     def exec_module(self, module: ModuleType) -> None:
@@ -103,13 +110,14 @@ class Warm(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._restore(module.__spec__.name)
 
     def _restore(self, name: str) -> None:
-        module, names = self._modules.pop(name), self._names[name]
+        module = self._modules.pop(name)
         sys.modules[name] = module
-        vars(module)["__spec__"] = names["__spec__"]
+        module.__spec__ = self._specs[name]
         for other in self._imports.get(name, ()):
             self._import(other)
-        submodules = {key for key in names if f"{name}.{key}" in self._modules}
-        vars(module).update((key, value) for key, value in names.items() if key not in submodules)
+        for key, value in self._submodules[name].items():
+            if f"{name}.{key}" in sys.modules:
+                setattr(module, key, value)
 
     def _import(self, name: str) -> None:
         parent, _, child = name.rpartition(".")
@@ -118,5 +126,5 @@ class Warm(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if name in self._modules and (not parent or parent in sys.modules):
             module = self._modules[name]
             self._restore(name)
-            if parent:
+            if child in self._submodules.get(parent, ()):
                 setattr(sys.modules[parent], child, module)

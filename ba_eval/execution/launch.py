@@ -23,10 +23,11 @@ _START = """
 import site, sys
 site.setquit(); site.setcopyright(); site.sethelper()
 del sys.path[0]
-baseline = set(sys.modules)
 sys.path.insert(0, "/proc/self/fd/" + sys.argv[1])
+from sandbox.warm import Warm
+warm = Warm()
 from sandbox.server import main
-main(int(sys.argv[1]), int(sys.argv[2]), baseline)
+main(int(sys.argv[1]), int(sys.argv[2]), warm)
 """
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _READABLE_FILES = ("/etc/ld.so.cache", "/etc/localtime")
@@ -127,7 +128,15 @@ def _bubblewrap(runtime: Runtime) -> list[str]:
 
 def _readable(runtime: Runtime) -> tuple[list[str], list[str]]:
     """What programs may read, and which folders they may list, at level 2."""
-    readable = [*_SYSTEM_FOLDERS, "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/bin", "/usr/sbin", "/usr/share/zoneinfo"]
+    readable = [
+        *_SYSTEM_FOLDERS,
+        "/usr/lib",
+        "/usr/lib32",
+        "/usr/lib64",
+        "/usr/bin",
+        "/usr/sbin",
+        "/usr/share/zoneinfo",
+    ]
     readable += [*_READABLE_FILES, *_STORES, str(runtime.executable)]
     libraries = runtime.prefix / "lib"
     readable += [str(path) for path in libraries.glob("*.so*")]

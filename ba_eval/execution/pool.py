@@ -35,10 +35,10 @@ class Slot:
             worker = self._workers[role] = Worker(self.level)
         return worker
 
-    def drop(self, role: str = "main") -> None:
+    def drop(self, role: str = "main") -> str:
+        """Ends a worker; returns the last line that it said on its standard error."""
         worker = self._workers.pop(role, None)
-        if worker is not None:
-            worker.close()
+        return worker.close() if worker is not None else ""
 
     def close(self) -> None:
         for role in list(self._workers):
@@ -112,8 +112,8 @@ class Sandbox:
                 header, body = worker.receive(limits.wall + _GRACE_SECONDS)
                 return read_result(header, body, job["id"], self.level)
             except (WorkerDied, MachineError) as error:
-                slot.drop()
-                return RunResult("infra", level=self.level, text=str(error))
+                said = slot.drop()
+                return RunResult("infra", level=self.level, text=f"{error} {said}".strip())
 
     @contextmanager
     def session(self, program: str, entry_point: str, limits: Limits = Limits()) -> Iterator[CallSession]:  # noqa: B008

@@ -45,7 +45,8 @@ class Report:
 
     def as_text(self) -> str:
         lines = [
-            f"{'yes' if layer.holds else 'no ':3}  level {layer.level}  {layer.name}" + f": {layer.text}" * bool(layer.text)
+            f"{'yes' if layer.holds else 'no ':3}  level {layer.level}  {layer.name}"
+            + f": {layer.text}" * bool(layer.text)
             for layer in self.layers
         ]
         best = "no sandbox on this machine" if self.level is None else f"isolation level {self.level}"

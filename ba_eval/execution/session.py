@@ -33,8 +33,8 @@ class _Conversation:
             self._lost(error)
 
     def _lost(self, error: Exception) -> None:
-        self._slot.drop(self._role)
-        self.ended = RunResult("infra", level=self._slot.level, text=str(error))
+        said = self._slot.drop(self._role)
+        self.ended = RunResult("infra", level=self._slot.level, text=f"{error} {said}".strip())
 
     def close(self) -> None:
         """Ends the process, if it has not ended."""

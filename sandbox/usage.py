@@ -1,0 +1,118 @@
+"""What a job's process tree uses, and its end."""
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+
+_TICK = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass
+class Usage:
+    """Sums over the processes of a job."""
+
+    cpu_seconds: float = 0.0
+    memory_mb: float = 0.0
+    waited_seconds: float = 0.0
+    """Time that they were ready to run and had no CPU."""
+    threads: int = 0
+
+
+def in_namespace(init: int) -> list[int]:
+    """The pids of a job in a pid namespace of its own: all that this process sees but the sandbox's own."""
+    skipped = (1, os.getpid(), init)
+    return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) not in skipped]
+
+
+def descendants(root: int) -> list[int]:
+    """The pids of all processes below `root`."""
+    found: list[int] = []
+    queue = [root]
+    while queue:
+        pid = queue.pop()
+        try:
+            for task in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                    children = [int(child) for child in file.read().split()]
+                queue += children
+                found += children
+        except OSError:
+            continue
+    return found
+
+
+def own_memory_mb(pid: int | str = "self") -> float:
+    """Memory of a process that no file backs: private pages and shared ones."""
+    kb = 0
+    with open(f"/proc/{pid}/status", "rb") as file:
+        for line in file:
+            if line.startswith((b"RssAnon:", b"RssShmem:")):
+                kb += int(line.split()[1])
+    return kb / 1024
+
+
+def measure(pids: list[int], inherited_mb: float) -> Usage:
+    """Adds up what `pids` use, children that they have waited for included.
+
+    `inherited_mb`: memory that a fork shares with the server, counted once and not for each process.
+    """
+    total = Usage(memory_mb=inherited_mb)
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            total.cpu_seconds += sum(map(int, fields[11:15])) * _TICK
+            total.threads += int(fields[17])
+            with open(f"/proc/{pid}/schedstat", "rb") as file:
+                total.waited_seconds += int(file.read().split()[1]) / 1e9
+            total.memory_mb += max(0.0, own_memory_mb(pid) - inherited_mb)
+        except (OSError, IndexError):
+            continue
+    return total
+
+
+def reap() -> tuple[dict[int, int], float]:
+    """Reaps children that have ended: wait status by pid, and the CPU seconds that they and theirs had used."""
+    ended: dict[int, int] = {}
+    seconds = 0.0
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            ended[pid] = status
+            seconds += used.ru_utime + used.ru_stime
+    return ended, seconds
+
+
+def end_all(uid: int | None, scoped: bool) -> None:
+    """Kills and reaps everything below this process, which must be a subreaper: orphans become its children.
+
+    `uid`: the programs' own uid, if they have one. `scoped`: this process can signal only what is below it.
+    """
+    while True:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        if uid is not None:
+            helper = os.fork()
+            if helper == 0:
+                try:
+                    os.setresuid(uid, uid, uid)
+                    os.kill(-1, signal.SIGKILL)
+                finally:
+                    os._exit(0)
+            os.waitpid(helper, 0)
+        elif scoped:
+            with contextlib.suppress(OSError):
+                os.kill(-1, signal.SIGKILL)
+        else:
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in descendants(os.getpid()):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+        time.sleep(0.002)
