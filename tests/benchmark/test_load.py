@@ -240,3 +240,16 @@ def test_every_math_and_plain_set_has_unique_nonempty_ids(shared: Path) -> None:
     for name in set(names()) - {"humaneval_plus", "mbpp_plus", "gsm8k"}:
         ids = [p.id for p in load(name, data_dir=shared / "data").problems]
         assert len(set(ids)) == len(ids) and all(ids), name
+
+
+def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    yaml, data = (text.partition(f"```{kind}\n")[2].partition("```")[0] for kind in ("yaml", "json"))
+    (tmp_path / "kinematics.yaml").write_text(yaml)
+    (tmp_path / "kinematics.jsonl").write_text(data)
+    benchmark = load(str(tmp_path / "kinematics.yaml"))
+    assert [(p.id, p.golds, p.meta["unit"]) for p in benchmark.problems] == [
+        ("fall", ("2",), "s"),
+        ("speed", ("90",), "km/h"),
+    ]
+    assert (benchmark.n, benchmark.max_tokens, benchmark.top_p) == (8, 2048, 0.7)
