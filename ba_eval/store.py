@@ -191,6 +191,19 @@ def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:
         raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
 
 
+def is_being_written(run: Path) -> bool:
+    """Whether a process holds the run folder's lock just now."""
+    from filelock import FileLock, Timeout
+
+    if not (run / "run.lock").exists():
+        return False
+    try:
+        with FileLock(run / "run.lock", timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
 def _is_run(path: Path) -> bool:
     # A run that was stopped before its plan was written holds the lock file alone.
     return any((path / name).exists() for name in ("plan.json", "run.lock"))
