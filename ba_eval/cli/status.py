@@ -27,11 +27,9 @@ def run(arguments: argparse.Namespace) -> int:
     from ba_eval.store import is_being_written
 
     results = load(arguments.folder)
-    table = Table(
-        "model", "benchmark", *(Text(name, justify="right") for name in ("made", "wanted", "graded")), "score"
-    )
-    for column in table.columns[2:]:
-        column.justify = "right"
+    table = Table("model", "benchmark")
+    for name in ("made", "wanted", "graded", "score"):
+        table.add_column(name, justify="right")
     for cell in results.cells.values():
         wanted, scored = cell.state.size, int(cell.scored.sum())
         graded = scored + cell.count(State.ERROR)
