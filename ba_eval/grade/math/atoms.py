@@ -113,7 +113,7 @@ class Atoms(Cursor):
 
     def between(self, closing: str, function: str) -> Node:
         """Reads up to a closing bar or bracket of a function: |x|, floor, ceiling."""
-        with self.nested():
+        with self:
             self.bars += closing == "|"
             inner = self.sum()
             self.bars -= closing == "|"
@@ -124,7 +124,7 @@ class Atoms(Cursor):
         """A braced group, read as one value."""
         self.expect("{")
         bars, self.bars = self.bars, 0
-        with self.nested():
+        with self:
             node = self.collection()
             if self.peek() in ("\\choose", "\\over"):
                 command = self.take()
@@ -220,7 +220,7 @@ class Atoms(Cursor):
     def bracketed(self) -> Node:
         opening = self.take()
         bars, self.bars = self.bars, 0
-        with self.nested():
+        with self:
             inner = self.collection()
         self.bars = bars
         closing = "]" if self.expect(")", "]", "\\rbrack") != ")" else ")"
@@ -280,7 +280,7 @@ class Atoms(Cursor):
             if self.kind() == "word" and self.peek() not in CONSTANTS:
                 self.split(self.peek()[0])
             return self.atom()
-        with self.nested():
+        with self:
             sign = self.accept("-")
             left = self.power()
             while not self.starts_function() and self.peek() not in ("(", "["):
@@ -326,7 +326,7 @@ class Atoms(Cursor):
             self.tokens[self.at] = ("op", "[", False)
             return self.bracketed()
         if name == "langle":
-            with self.nested():
+            with self:
                 inner = self.collection()
             self.expect("\\rangle")
             return ("tuple", "(", ")", *(inner[1:] if inner[0] == "list" else (inner,)))
@@ -354,7 +354,7 @@ class Atoms(Cursor):
                 lower = self.group() if self.peek() == "{" else self.argument()
             else:
                 upper = self.exponent()
-        with self.nested():
+        with self:
             body = self.power()
             while self.starts_factor() or self.peek() in MULTIPLY:
                 if self.peek() in MULTIPLY:
@@ -372,7 +372,7 @@ class Atoms(Cursor):
 
     def braces(self) -> Node:
         """A set: its elements, or the condition of {x | condition}."""
-        with self.nested():
+        with self:
             if self.accept("\\}", "\\rbrace"):
                 return ("set",)
             bars, self.bars = self.bars, 1
@@ -403,7 +403,7 @@ class Atoms(Cursor):
                 rows += [tuple(row)] if row else []
                 row = []
             elif not self.accept("&", "\\hline", ",", ";"):
-                with self.nested():
+                with self:
                     row.append(self.relation())
         self.expect("\\end")
         self.take_group()

@@ -46,6 +46,7 @@ _DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*,\s*\}\s*(?=\d)")
 _TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
 _TEXT_BEFORE = re.compile(r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\simeq|[=≈:])\s*")
 _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
+_MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
@@ -88,6 +89,8 @@ def _clean(s: str) -> str:
     s = _THOUSANDS.sub("", s)
     s = _DECIMAL_BRACE.sub(".", s)
     s = _RATIO_WORD.sub(":", s)
+    if "." in s:
+        s = _MODULE.sub("", s)
     s = _TEXT_BEFORE.sub("", s)
     if match := _TEXT_ALL.fullmatch(s):
         s = match[1].strip()

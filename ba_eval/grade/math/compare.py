@@ -9,11 +9,12 @@ from ba_eval.grade.math.exact import TooLarge, exact
 from ba_eval.grade.math.forms import canonical, decimal, expanded, is_equation, readings, simple
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.regions import INEQUALITIES, same_region
-from ba_eval.grade.math.tree import Node, one
+from ba_eval.grade.math.tree import Node, contains, one
 
 MIN_DIGITS = 6
 """A decimal stands for an exact value only when it claims at least this many significant digits."""
 MAX_ITEMS = 200
+_NO_NUMBER = frozenset({"tuple", "set", "list", "union", "matrix", "text", "base"})
 
 
 @dataclass
@@ -133,6 +134,8 @@ class Comparison:
         return None if unknown else False
 
     def value(self, gold: Node, answer: Node) -> bool | None:
+        if contains(gold, _NO_NUMBER) != contains(answer, _NO_NUMBER):
+            return False
         try:
             left, right = exact(gold), exact(answer)
             if left is not None and left == right:

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ba_eval.grade.math import fast, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.compare import Comparison
+from ba_eval.grade.math.opinion import math_verify_agrees
 from ba_eval.grade.math.syntax import Unreadable, read
 from ba_eval.grade.math.tree import Node
 
@@ -83,7 +85,8 @@ _DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")
 _SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
 
 
-def _readings(text: str, decimal: bool = False) -> tuple[list[Node], str]:
+@lru_cache(maxsize=4096)
+def _readings(text: str, decimal: bool = False) -> tuple[tuple[Node, ...], str]:
     """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers.
 
     With `decimal` (the gold is a decimal) 1,5 may be one as well.
@@ -97,7 +100,7 @@ def _readings(text: str, decimal: bool = False) -> tuple[list[Node], str]:
             trouble = trouble or str(error)
         except RecursionError:
             trouble = trouble or "nested too deeply"
-    return trees, trouble
+    return tuple(trees), trouble
 
 
 def _spellings(text: str, decimal: bool) -> Iterator[str]:
@@ -220,17 +223,34 @@ def _without_choice(answer: str) -> str:
     )
 
 
+_NUMERAL = re.compile(r"\d+")
+
+
 def as_json(request: dict[str, Any]) -> dict[str, Any]:
-    """Answers one request of the worker protocol."""
+    """Answers one request of the worker protocol: a decision on the golds, or a second opinion on it."""
+    golds, answer = request["golds"], request["answer"]
+    if request.get("opinion"):
+        return {"agrees": any(math_verify_agrees(gold, answer) for gold in golds)}
     best: Decision | None = None
-    for gold in request["golds"]:
-        decision = decide(
-            gold, request["answer"], request.get("unit", ""), request.get("absolute"), request.get("relative")
-        )
+    for gold in golds:
+        try:
+            decision = decide(gold, answer, request.get("unit", ""), request.get("absolute"), request.get("relative"))
+        except (ArithmeticError, LookupError, TypeError, ValueError, AssertionError, RecursionError) as fault:
+            # Not known to happen; an answer that finds such a fault must not pass for a wrong one.
+            decision = ("undecided", f"fault in the grader: {type(fault).__name__}: {fault}"[:200], "")
         if decision[0] == "correct":
             best = decision
             break
         if best is None or (decision[0] == "undecided" and best[0] == "wrong"):
             best = decision
     outcome, reason, method = best or ("undecided", "no gold", "")
-    return {"outcome": outcome, "reason": reason, "method": method}
+    ask = outcome != "correct" and "large" not in reason and any(_close_call(gold, answer, reason) for gold in golds)
+    return {"outcome": outcome, "reason": reason, "method": method, "ask": ask}
+
+
+def _close_call(gold: str, answer: str, reason: str) -> bool:
+    """Tells whether a second opinion is worth its time: one side was not read, or both name the same numbers."""
+    if "not read" in reason:
+        return True
+    numerals = sorted(_NUMERAL.findall(gold)), sorted(_NUMERAL.findall(answer))
+    return numerals[0] == numerals[1] and not fast.rational(clean(answer))

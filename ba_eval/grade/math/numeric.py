@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from ba_eval.grade.math.exact import MAX_FACTORIAL, TooLarge, exact
@@ -22,8 +23,16 @@ class Undefined(Exception):
 _NO_VALUE = (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError)
 
 
+_PRECISIONS = (60, 80, 120, 200, 400, 800, 1600, 3200, 6400, 12800)
+
+
 def context(digits: int) -> Any:
-    """Returns an mpmath context of its own: precision is never shared between comparisons."""
+    """Returns an mpmath context of at least this many decimal digits; the precision of a context never changes."""
+    return _context(next(p for p in _PRECISIONS if p >= min(digits, _PRECISIONS[-1])))
+
+
+@lru_cache(maxsize=len(_PRECISIONS))
+def _context(digits: int) -> Any:
     from mpmath import MPContext
 
     mp = MPContext()
@@ -184,7 +193,7 @@ def needed_precision(*nodes: Node) -> int:
 
 def _weight(node: Node) -> int:
     if node[0] in ("num", "dec"):
-        return (node[1].numerator.bit_length() + node[1].denominator.bit_length()) // 3 + 1
+        return (node[1].numerator.bit_length() + node[1].denominator.bit_length()) * 2 // 3 + 1
     if node[0] == "pow" and (exponent := _small(node[2])) is not None:
         return min(abs(exponent), 10_000) * max(1, _weight(node[1]))
     if node[0] == "fact":
@@ -268,7 +277,7 @@ def same(a: Node, b: Node) -> bool | None:
 def _same_constant(a: Node, b: Node) -> bool | None:
     digits = needed_precision(a, b)
     for precision in (digits, 2 * digits):
-        mp = context(min(precision, MAX_PRECISION))
+        mp = context(precision)
         try:
             left, right = evaluate(a, {}, mp), evaluate(b, {}, mp)
         except _NO_VALUE:
@@ -317,7 +326,7 @@ def number(node: Node, digits: int = 60) -> Any:
         return value
     if symbols(node):
         return None
-    mp = context(min(max(digits, needed_precision(node)), MAX_PRECISION))
+    mp = context(max(digits, needed_precision(node)))
     try:
         result = evaluate(node, {}, mp)
     except _NO_VALUE:

@@ -108,7 +108,13 @@ class Pool:
         except queue.Empty:
             worker = _Worker(self.seconds, self.memory)
         reply = worker.call(request)
-        if reply.pop("leaving", False) or self._closed.is_set():
+        leaving = reply.pop("leaving", False)
+        if reply.pop("ask", False) and not leaving:
+            opinion = worker.call({**request, "opinion": True})
+            leaving = opinion.get("leaving", False)
+            if opinion.get("agrees"):
+                reply["flags"] = ["second method disagrees"]
+        if leaving or self._closed.is_set():
             worker.close()
         else:
             self._idle.put(worker)

@@ -102,7 +102,7 @@ class _Reader(Atoms):
     # -- arithmetic
 
     def sum(self) -> Node:
-        with self.nested():
+        with self:
             parts = [self.signed()]
             while True:
                 token = self.peek()
@@ -120,7 +120,7 @@ class _Reader(Atoms):
         return parts[0] if len(parts) == 1 else ("add", *parts)
 
     def signed(self) -> Node:
-        with self.nested():
+        with self:
             if self.accept("+"):
                 return self.signed()
             if self.accept("-"):
@@ -164,7 +164,7 @@ class _Reader(Atoms):
         return _times(left, right)
 
     def factor(self) -> Node:
-        with self.nested():
+        with self:
             if self.accept("-"):
                 return ("neg", self.factor())
             if self.accept("+"):
@@ -172,7 +172,7 @@ class _Reader(Atoms):
             return self.power()
 
     def power(self) -> Node:
-        with self.nested():
+        with self:
             return self.raised(self.postfix(self.atom()))
 
     def raised(self, base: Node) -> Node:
@@ -203,7 +203,7 @@ class _Reader(Atoms):
         return False
 
     def exponent(self) -> Node:
-        with self.nested():
+        with self:
             if self.peek() == "{":
                 return self.group()
             if self.accept("-"):
@@ -245,4 +245,6 @@ def _primed(node: Node) -> Node:
         return ("sym", node[1] + "'")
     if node[0] == "call":
         return ("call", node[1] + "'", *node[2:])
+    if node[0] in ("num", "dec", "unit", "deg"):
+        return ("unit", node, "prime")
     raise Unreadable("a prime")

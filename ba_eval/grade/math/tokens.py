@@ -1,8 +1,6 @@
 """Tokens of the answer notation, LaTeX and plain, and a cursor over them."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 MAX_TOKENS = 1500
 MAX_DEPTH = 48
@@ -75,12 +73,13 @@ class Cursor:
         if len(word) > len(first):
             self.tokens[self.at : self.at + 1] = [(kind, first, spaced), (kind, word[len(first) :], False)]
 
-    @contextmanager
-    def nested(self) -> Iterator[None]:
+    def __enter__(self) -> None:
+        """`with reader:` reads one level deeper, and not deeper than MAX_DEPTH."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise Unreadable("nested too deeply")
-        yield
+
+    def __exit__(self, *_: object) -> None:
         self._depth -= 1
 
     # -- groups as text
