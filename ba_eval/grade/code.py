@@ -147,14 +147,14 @@ class CodeGrader:
     def _reference_seconds(self, problem: Problem, task: CodeTask, reference: str) -> float:
         """CPU seconds of the reference solution for its slowest test; 0 where it does not pass."""
         with self._lock:
-            lock = self._reference_locks.setdefault(id(task), threading.Lock())
+            lock = self._reference_locks.setdefault(id(problem), threading.Lock())
         with lock:
-            if id(task) not in self._reference_cpu:
+            if id(problem) not in self._reference_cpu:
                 program = after_prelude(_prelude(task), reference)
                 limits = replace(LIMITS, cpu_seconds=10 * LIMITS.cpu_seconds)
                 trial = self._try_within(task, program, _resolved(task, program), limits)
-                self._reference_cpu[id(task)] = trial.slowest if trial.reason is None else 0.0
-            return self._reference_cpu[id(task)]
+                self._reference_cpu[id(problem)] = trial.slowest if trial.reason is None else 0.0
+            return self._reference_cpu[id(problem)]
 
     def _try_within(self, task: CodeTask, program: str, entry_point: str | None, limits: Limits) -> Trial:
         tests = task.tests
