@@ -135,7 +135,7 @@ def test_context_length(tmp_path: Path) -> None:
     assert resolve("m", str(model(tmp_path, max_position_embeddings=4096))).max_model_len == 2048  # the tokenizer's
     linear = {"rope_type": "linear", "factor": 2.0}
     assert resolve("m", str(model(tmp_path, rope_scaling=linear))).max_model_len == 2048
-    nested = {"text_config": {"max_position_embeddings": 512}, "max_position_embeddings": None}
+    nested: dict[str, Any] = {"text_config": {"max_position_embeddings": 512}, "max_position_embeddings": None}
     assert resolve("m", str(model(tmp_path, **nested))).max_model_len == 512
 
 
@@ -264,15 +264,14 @@ def test_merged_weights_beside_shards_are_used(tmp_path: Path) -> None:
 
 def test_adapters_that_cannot_be_served(tmp_path: Path) -> None:
     model(tmp_path / "base")
-    for i, (config, word) in enumerate(
-        [
-            ({"peft_type": "IA3"}, "IA3"),
-            ({"use_dora": True}, "DoRA"),
-            ({"modules_to_save": ["lm_head"]}, "lm_head"),
-            ({"base_model_name_or_path": str(tmp_path / "gone")}, "base model"),
-            ({"base_model_name_or_path": None}, "names no base model"),
-        ]
-    ):
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"peft_type": "IA3"}, "IA3"),
+        ({"use_dora": True}, "DoRA"),
+        ({"modules_to_save": ["lm_head"]}, "lm_head"),
+        ({"base_model_name_or_path": str(tmp_path / "gone")}, "base model"),
+        ({"base_model_name_or_path": None}, "names no base model"),
+    ]
+    for i, (config, word) in enumerate(cases):
         assert word in refusal(adapter(tmp_path / f"lora{i}", str(tmp_path / "base"), **config))
     adapter(tmp_path / "bare", str(tmp_path / "base"))
     (tmp_path / "bare" / "adapter_model.safetensors").unlink()

@@ -58,7 +58,7 @@ def test_public_families(tmp_path: Path, family: Family) -> None:
         assert ids[1] != tokenizer.bos_token_id
 
 
-LLAMA = {"special": ("<s>", "</s>"), "bos": "<s>", "eos": "</s>"}
+LLAMA: dict[str, Any] = {"special": ("<s>", "</s>"), "bos": "<s>", "eos": "</s>"}
 
 
 @pytest.mark.parametrize("adds_bos", [True, False])

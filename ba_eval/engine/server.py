@@ -8,7 +8,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,7 @@ class ServerEngine:
             "concurrency": self._concurrency,
         }
 
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+    def generate(self, requests: Iterable[Request]) -> Generator[Completion, None, None]:
         """Yields one completion per request as it finishes.
 
         Raises MachineError that names the server and its last answer where none of the servers can be used any more,

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -71,7 +71,7 @@ class VllmEngine:
             self.info = ready.info | {"attention_backend": self._logged_backend()}
         self._window = 2 * ready.slots
 
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+    def generate(self, requests: Iterable[Request]) -> Generator[Completion, None, None]:
         """Yields one completion per request as it finishes.
 
         Raises MachineError when the engine dies, or makes no token for `stall_seconds`.

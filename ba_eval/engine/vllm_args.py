@@ -116,6 +116,8 @@ def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[
     }
     if args.get("kv_cache_memory_bytes") is not None:
         del wanted["VLLM_CPU_KVCACHE_SPACE"]
+    if int(args.get("data_parallel_size") or 1) > 1:  # its copies are processes
+        del wanted["VLLM_ENABLE_V1_MULTIPROCESSING"]
     added = {name: value for name, value in wanted.items() if name not in environment}
     defaults = {"dtype": "float32", "enforce_eager": True}
     if "max_model_len" in args:  # a step must hold the longest prompt then

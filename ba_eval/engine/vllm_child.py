@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 from ba_eval.engine.request import Completion, Request
 from ba_eval.engine.thinking import find_stop, thinking_tokens
 from ba_eval.engine.vllm_args import cpu_defaults
+from ba_eval.engine.vllm_parallel import STREAM_INTERVAL, ParallelEngine
 from ba_eval.engine.wire import Abort, Ask, Done, Failed, Pulse, Ready, Start, ToChild, receive, send
 
 PULSE_SECONDS = 5.0
@@ -100,7 +102,8 @@ class _Worker:
 
     def __init__(self, channel: socket.socket, start: Start) -> None:
         self.channel = channel
-        self.engine, self.info, self.slots = _load(start.args)
+        self.parallel = int(start.args.get("data_parallel_size") or 1) > 1
+        self.engine, self.info, self.slots = _load(start.args, self.parallel)
         self.lora: Any = None
         if start.adapter:
             from vllm.lora.request import LoRARequest
@@ -127,27 +130,36 @@ class _Worker:
                 elif isinstance(message, Abort):
                     self.engine.abort_request(list(self.running))
                     self.running.clear()
-            for output in self.engine.step():
-                running = self.running.get(output.request_id)
-                if running is not None:
+            outputs = self.engine.step()
+            for output in outputs:
+                refused = isinstance(output, tuple)
+                running = self.running.get(output[0] if refused else output.request_id)
+                if running is not None and refused:
+                    self._refuse(running.request, output[1])
+                elif running is not None:
                     self._take(output, running)
-            if time.monotonic() - self.last_message > PULSE_SECONDS:
+            # A step of a single engine makes tokens; one of a parallel engine may have waited in vain.
+            if (outputs or not self.parallel) and time.monotonic() - self.last_message > PULSE_SECONDS:
                 self._say(Pulse())
 
     def shutdown(self) -> None:
         """Lets vLLM end its processes and free shared memory."""
         with contextlib.suppress(Exception):
-            self.engine.engine_core.shutdown()
+            (self.engine if self.parallel else self.engine.engine_core).shutdown()
 
     def _add(self, request: Request) -> None:
         try:
             prompt = {"prompt_token_ids": list(request.prompt_token_ids or ())}
             self.engine.add_request(request.id, prompt, self._params(request), lora_request=self.lora)
         except Exception as error:  # whatever vLLM has against a request ends that request, not the engine
-            _log_traceback()
-            self._say(Done(_failed(request, _one_line(error))))
+            self._refuse(request, error)
             return
         self.running[request.id] = _Running(request, opened=self._opens_thinking(request.prompt_token_ids or ()))
+
+    def _refuse(self, request: Request, error: Exception) -> None:
+        traceback.print_exception(error)
+        self.running.pop(request.id, None)
+        self._say(Done(_failed(request, _one_line(error))))
 
     def _params(self, request: Request) -> Any:
         from vllm import SamplingParams
@@ -163,7 +175,7 @@ class _Worker:
             seed=request.seed,
             skip_special_tokens=not self.keep_special,
             # Stop strings are looked for here (`_take`), because vLLM's own fire inside thinking.
-            output_kind=RequestOutputKind.DELTA if sampling.stop else RequestOutputKind.FINAL_ONLY,
+            output_kind=RequestOutputKind.DELTA if self.parallel or sampling.stop else RequestOutputKind.FINAL_ONLY,
         )
 
     def _take(self, output: Any, running: _Running) -> None:
@@ -228,7 +240,7 @@ def _failed(request: Request, message: str) -> Completion:
     )
 
 
-def _load(args: dict[str, Any]) -> tuple[Any, dict[str, Any], int]:
+def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], int]:
     """Starts vLLM. Returns (engine, info, sequences it runs at once)."""
     # All files are local, unless a second model is named: no waiting for a hub that is not there.
     if not any("spec" in name for name in args) and not args.get("trust_remote_code"):
@@ -247,18 +259,24 @@ def _load(args: dict[str, Any]) -> tuple[Any, dict[str, Any], int]:
     from vllm.usage.usage_lib import UsageContext
     from vllm.v1.engine.llm_engine import LLMEngine
 
+    if parallel:
+        args = {"stream_interval": STREAM_INTERVAL} | args
     try:
         config = EngineArgs(**args).create_engine_config(UsageContext.LLM_CLASS)
     except (ValueError, TypeError, NotImplementedError, AssertionError) as error:  # pydantic's errors are ValueErrors
         _log_traceback()
         raise _BadInput(_one_line(error)) from None
-    engine = LLMEngine.from_vllm_config(config, usage_context=UsageContext.LLM_CLASS, disable_log_stats=True)
+    engine = (
+        ParallelEngine(config, UsageContext.LLM_CLASS)
+        if parallel
+        else LLMEngine.from_vllm_config(config, usage_context=UsageContext.LLM_CLASS, disable_log_stats=True)
+    )
     info = {
         "engine": "vllm",
         "version": vllm.__version__,
         "torch": str(torch.__version__),
         "transformers": transformers.__version__,
-        "device": current_platform.device_name if current_platform.is_cpu() else torch.cuda.get_device_name(0),
+        "device": str(current_platform.get_device_name()),
         "dtype": str(config.model_config.dtype).removeprefix("torch."),
         "attention_backend": _attention_backend(config),
         "max_model_len": config.model_config.max_model_len,
@@ -266,7 +284,7 @@ def _load(args: dict[str, Any]) -> tuple[Any, dict[str, Any], int]:
         "kv_cache_tokens": (config.cache_config.num_gpu_blocks or 0) * config.cache_config.block_size,
         "args": {name: value for name, value in args.items() if name not in ("model", "tokenizer")},
     }
-    return engine, info, config.scheduler_config.max_num_seqs
+    return engine, info, config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
 
 
 def _attention_backend(config: Any) -> str | None:
@@ -283,8 +301,6 @@ def _one_line(error: BaseException) -> str:
 
 
 def _log_traceback() -> None:
-    import traceback
-
     with contextlib.suppress(OSError):
         traceback.print_exc()
         sys.stderr.flush()

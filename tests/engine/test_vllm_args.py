@@ -1,6 +1,7 @@
 """Engine arguments: names are checked without importing vLLM, values are passed on as they are."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ba_eval.engine.vllm_args import cpu_defaults, known_arguments, model_args, 
 from ba_eval.errors import InputError
 
 CHECKPOINT = Checkpoint(name="m", path="/m", weights="w", tokenizer_dir="/t", tokenizer_id="t", max_model_len=4096)
-needs_vllm = pytest.mark.skipif(not vllm_args.find_spec("vllm"), reason="vLLM is not installed")
+needs_vllm = pytest.mark.skipif(not find_spec("vllm"), reason="vLLM is not installed")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_the_names_are_those_of_vllm() -> None:
 
 
 def test_without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm_args, "find_spec", lambda name: None)
+    monkeypatch.setattr("ba_eval.engine.vllm_args.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'ba-eval\[vllm\]'"):
         vllm_args.vllm_folder()
 
