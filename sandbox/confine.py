@@ -2,7 +2,6 @@
 
 import os
 import resource
-import signal
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +49,8 @@ class Walls:
 
 
 def _stay_in() -> bool:
-    """Puts the server into a domain of its own for signals; the programs' domains lie within. Returns whether it holds."""
+    """Puts the server into a domain of its own for signals; the programs' domains lie within. Returns whether it
+    holds."""
     linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     domain = linux.Landlock(files=False)
     domain.enforce()
@@ -71,12 +71,12 @@ def enter_namespaces(disk_mb: int) -> None:
         linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC, "hidepid=2")
     except OSError:
         linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
-    size = f"size={disk_mb}m,nr_inodes={inodes(disk_mb)},mode=1777"
+    size = f"size={disk_mb}m,nr_inodes={most_files(disk_mb)},mode=1777"
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, size)
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags, size)
 
 
-def inodes(disk_mb: int) -> int:
+def most_files(disk_mb: int) -> int:
     """How many files a program may make."""
     return max(4096, 64 * disk_mb)
 

@@ -13,7 +13,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x40
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_CAPBSET_DROP = 1, 4, 22, 24
 PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 36, 38, 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
-CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID = 0, 1, 3, 5, 6, 7
+CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_PTRACE = 0, 1, 3, 5, 6, 7, 19
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 _init_stack = ctypes.create_string_buffer(16384)
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -43,8 +43,8 @@ def setns(fd: int, kind: int) -> None:
 def start_namespace() -> int:
     """Starts the init of a new pid namespace and returns its pid. When it is killed, so is all that lives in there.
 
-    It shares this process's memory and open files and does nothing but wait, so it costs next to nothing. All signals are blocked in it:
-    none runs a handler of this process. It is not for reaping: a namespace lives as long as one program.
+    It shares this process's memory and open files and does nothing but wait, so it costs next to nothing. All signals
+    are blocked in it: none runs a handler of this process. It reaps nobody: a namespace lives as long as one program.
     """
     blocked = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     try:

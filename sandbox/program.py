@@ -50,7 +50,7 @@ def _finish(module: ModuleType | None) -> int:
     """What the interpreter does at exit, in its order: join threads, run exit functions, flush, drop the globals."""
     threading = sys.modules.get("threading")
     if threading is not None:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()
     atexit._run_exitfuncs()
     code = _flush()
     if module is not None:

@@ -96,10 +96,10 @@ class SemLock:
 
 
 def use_for_multiprocessing() -> None:
-    """To be called before `multiprocessing.synchronize` is imported. Shared memory moves to the program's folder too."""
-    import _multiprocessing
+    """To be called before `multiprocessing.synchronize` is imported. Shared memory moves to the program's folder."""
+    import _multiprocessing  # type: ignore[import-not-found]
 
-    _multiprocessing.SemLock = SemLock  # type: ignore[misc, assignment]
+    _multiprocessing.SemLock = SemLock
     from multiprocessing.heap import Arena
 
     Arena._dir_candidates = []  # type: ignore[attr-defined]  # /dev/shm first, otherwise

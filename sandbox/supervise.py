@@ -9,7 +9,8 @@ import time
 from typing import Any
 
 from sandbox import child, linux, usage, wire
-from sandbox.confine import Walls
+from sandbox.confine import Walls, most_files
+from sandbox.disk import Disk
 from sandbox.program import NONCE
 
 _CHUNK = 1 << 16
@@ -65,6 +66,8 @@ class Job:
         self.call_started = (0.0, self.started)
         theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
         self.init: int | None = None
+        self.pids: list[int] = []
+        self.disk = None if walls.level == 1 else Disk(folder)
         try:
             if walls.level == 1:
                 self.init = linux.start_namespace()
@@ -228,13 +231,14 @@ class Job:
 
     def _usage(self) -> usage.Usage:
         if self.init is not None:
-            used = usage.measure(usage.in_namespace(self.init), self.inherited_mb)
+            self.pids = usage.in_namespace(self.init)
         else:
             ended, seconds = usage.reap()
             self.reaped += seconds
             if self.pid in ended:
                 self.wait_status = ended[self.pid]
-            used = usage.measure(usage.descendants(os.getpid()), self.inherited_mb)
+            self.pids = usage.descendants(os.getpid())
+        used = usage.measure(self.pids, self.inherited_mb)
         used.cpu_seconds = max(self.cpu, used.cpu_seconds + self.reaped - self.set_up)
         return used
 
@@ -250,6 +254,10 @@ class Job:
                 self.limit = "memory"
             elif used.threads > self.job["processes"]:
                 self.limit = "process"
+            elif self.disk is not None:
+                size, files = self.disk.usage(self.pids)
+                if size > self.job["disk_mb"] or files > most_files(self.job["disk_mb"]):
+                    self.limit = "disk"
         if used.waited_seconds - self.waited > 0.25 * wall and wall > _STALL_SECONDS:
             self.stalled = True
 
@@ -321,12 +329,12 @@ class Job:
         while self.status_fd in self.open:
             self._read_status()
         body = self._take_output()
-        code = signal_number = None
+        code: int | None = None
+        signal_number: int | None = None
         assert self.wait_status is not None
         if ended_by_itself:
-            code = os.waitstatus_to_exitcode(self.wait_status)
-            if code < 0:
-                code, signal_number = None, -code
+            exit_code = os.waitstatus_to_exitcode(self.wait_status)
+            code, signal_number = (exit_code, None) if exit_code >= 0 else (None, -exit_code)
         status, text = self.limit, ""
         if self.failed:
             status, text = "infra", self.failed

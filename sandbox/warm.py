@@ -1,8 +1,8 @@
 """Modules loaded once by the fork server, so that a program's imports cost next to nothing and change nothing.
 
 A module that is merely present in `sys.modules` changes what programs do: `import concurrent` followed by
-`concurrent.futures` works in such a process and fails in a fresh one. So loaded modules are put aside, with the record of
-what each of them imported, and a finder hands them out when, and only when, the program imports them.
+`concurrent.futures` works in such a process and fails in a fresh one. So loaded modules are put aside, with the record
+of what each of them imported, and a finder hands them out when, and only when, the program imports them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 # This module is the first to be imported and must import nothing itself: what it imported would have no record.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -23,9 +23,9 @@ else:
 PRELOAD = (
     "abc argparse array ast asyncio base64 bisect calendar cmath collections collections.abc concurrent.futures "
     "contextlib copy csv dataclasses datetime decimal difflib enum fractions functools gc hashlib heapq inspect io "
-    "itertools json locale logging math multiprocessing operator os pathlib pickle platform pprint queue random re select "
-    "signal socket statistics string struct subprocess sys tempfile textwrap threading time timeit traceback types "
-    "typing unicodedata unittest uuid warnings weakref zlib numpy"
+    "itertools json locale logging math multiprocessing operator os pathlib pickle platform pprint queue random re "
+    "select signal socket statistics string struct subprocess sys tempfile textwrap threading time timeit traceback "
+    "types typing unicodedata unittest uuid warnings weakref zlib numpy"
 ).split()
 
 
@@ -46,8 +46,8 @@ class Warm:
     def _recording_import(
         self,
         name: str,
-        globals: dict[str, Any] | None = None,
-        locals: Any = None,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
@@ -100,7 +100,7 @@ class Warm:
     ) -> ModuleSpec | None:
         if fullname not in self._modules:
             return None
-        return ModuleSpec(fullname, self)
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._modules[spec.name]

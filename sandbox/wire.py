@@ -114,7 +114,7 @@ class _Encoder:
         if self.nodes > MAX_NODES:
             raise WireError("too many values")
         kinds = set(map(type, values))
-        if kinds <= {str, bool, type(None)} or (kinds == {int} and -_INT < min(values) and max(values) < _INT):
+        if kinds <= {str, bool, type(None)} or (kinds == {int} and min(values) > -_INT and max(values) < _INT):
             return values
         return [self.pack(value, depth + 1) for value in values]
 

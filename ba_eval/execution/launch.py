@@ -42,6 +42,8 @@ class Server:
     control: socket.socket
     home: Path | None
     """Levels 2 and 0: the server's folder on this machine, to be removed after it."""
+    config: dict[str, Any]
+    """What it is told first."""
 
 
 def spare_uid() -> int | None:
@@ -121,8 +123,8 @@ def _bubblewrap(runtime: Runtime) -> list[str]:
     for package in runtime.packages:
         command += ["--ro-bind", str(package), f"/packages/{package.name}"]
     command += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--size", "65536", "--tmpfs", "/tmp"]
-    for folder in ("/tmp", "/dev", "/"):
-        command += ["--remount-ro", str(folder)]
+    for name in ("/tmp", "/dev", "/"):
+        command += ["--remount-ro", name]
     return [*command, "--chdir", "/tmp", "--"]
 
 
@@ -152,7 +154,7 @@ def _shared_uid_threads() -> int:
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and entry.stat().st_uid == os.getuid():
-                count += len(os.listdir(entry / "task"))  # noqa: PTH208 (only names are needed)
+                count += len(os.listdir(entry / "task"))
         except OSError:
             continue
     return count
@@ -209,9 +211,7 @@ def _start(level: int) -> Server:
     finally:
         os.close(code)
         theirs.close()
-    server = Server(process, ours, home)
-    server.config = config  # type: ignore[attr-defined]
-    return server
+    return Server(process, ours, home, config)
 
 
 _starter: tuple[int, ThreadPoolExecutor] | None = None

@@ -3,19 +3,16 @@
 import os
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from types import TracebackType
-from typing import Any
 
 from ba_eval.errors import MachineError
+from ba_eval.execution.job import make_job, run_script
 from ba_eval.execution.probe import probe_level
-from ba_eval.execution.result import STATUSES, Limits, RunResult
+from ba_eval.execution.result import Limits, RunResult
 from ba_eval.execution.session import CallSession, run_check
 from ba_eval.execution.worker import Worker, WorkerDied
-
-_GRACE_SECONDS = 30.0
 
 
 class Slot:
@@ -57,7 +54,6 @@ class Sandbox:
         self._all = [Slot(self.level) for _ in range(self.workers)]
         for slot in reversed(self._all):
             self._slots.put(slot)
-        self._ids = count(1)
         self._closed = False
         self._lock = threading.Lock()
 
@@ -88,29 +84,11 @@ class Sandbox:
         finally:
             self._slots.put(slot)
 
-    def _job(self, mode: str, program: str, limits: Limits, **more: Any) -> dict[str, Any]:
-        return {
-            "id": next(self._ids),
-            "mode": mode,
-            "program": program,
-            "cpu_seconds": limits.cpu_seconds,
-            "wall_seconds": limits.wall,
-            "memory_mb": limits.memory_mb,
-            "output_kb": limits.output_kb,
-            "disk_mb": limits.disk_mb,
-            "processes": limits.processes,
-            **more,
-        }
-
     def run(self, program: str, stdin: bytes = b"", limits: Limits = Limits()) -> RunResult:  # noqa: B008 (frozen)
         """Runs the program as a script, with `stdin` as its standard input."""
-        job = self._job("script", program, limits)
         with self._slot() as slot:
             try:
-                worker = slot.worker()
-                worker.send(job, stdin)
-                header, body = worker.receive(limits.wall + _GRACE_SECONDS)
-                return read_result(header, body, job["id"], self.level)
+                return run_script(slot.worker(), program, stdin, limits)
             except (WorkerDied, MachineError) as error:
                 said = slot.drop()
                 return RunResult("infra", level=self.level, text=f"{error} {said}".strip())
@@ -119,7 +97,7 @@ class Sandbox:
     def session(self, program: str, entry_point: str, limits: Limits = Limits()) -> Iterator[CallSession]:  # noqa: B008
         """Loads the program once and answers calls of `entry_point` (a function, or `Class.method` on a new object for
         each call). `limits.cpu_seconds` holds for the loading, and for each call that names no other."""
-        job = self._job("calls", program, limits, entry_point=entry_point)
+        job = make_job("calls", program, limits, entry_point=entry_point)
         with self._slot() as slot, CallSession(slot, "main", job, limits) as session:
             yield session
 
@@ -129,27 +107,7 @@ class Sandbox:
         They run in two processes; the calls are relayed as plain data, so the candidate never meets the test's source.
         `ok`: the test ran to its end. Otherwise the candidate's status where it met a limit or died, else the test's.
         """
-        test_job = self._job("check", test_source, limits, entry_point=entry_point)
-        job = self._job("calls", program, limits, entry_point=entry_point)
+        test_job = make_job("check", test_source, limits, entry_point=entry_point)
+        job = make_job("calls", program, limits, entry_point=entry_point)
         with self._slot() as slot, CallSession(slot, "candidate", job, limits) as candidate:
             return run_check(slot, test_job, candidate, limits)
-
-
-def read_result(header: Mapping[str, Any], body: bytes, job_id: int, level: int) -> RunResult:
-    """Reads the last frame of a job. WorkerDied: it is not this job's, or not a result."""
-    if header.get("id") != job_id or header.get("status") not in STATUSES:
-        raise WorkerDied("the fork server answered another question")
-    out = int.from_bytes(body[:4], "big")
-    return RunResult(
-        status=header["status"],
-        exit_code=header["exit_code"],
-        signal=header["signal"],
-        stdout=body[4 : 4 + out],
-        stderr=body[4 + out :],
-        cpu_seconds=float(header["cpu_seconds"]),
-        wall_seconds=float(header["wall_seconds"]),
-        peak_memory_mb=float(header["peak_memory_mb"]),
-        level=level,
-        stalled=bool(header["stalled"]),
-        text=str(header["text"] or ""),
-    )

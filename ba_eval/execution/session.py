@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ba_eval.errors import MachineError
+from ba_eval.execution.job import GRACE_SECONDS, read_result
 from ba_eval.execution.result import CallResult, Limits, RunResult
-from ba_eval.execution.wire import Opaque, WireError, decode, encode
+from ba_eval.execution.wire import WireError, decode, encode
 from ba_eval.execution.worker import Worker, WorkerDied
 
 if TYPE_CHECKING:
     from ba_eval.execution.pool import Slot
 
-_GRACE_SECONDS = 30.0
 _NONCE_BYTES = 16
 
 
@@ -68,11 +69,9 @@ class _Conversation:
             return None
 
     def _receive(self, cpu_seconds: float) -> tuple[bytes, bytes, CallResult] | None:
-        from ba_eval.execution.pool import read_result
-
         assert self._worker is not None
         wall = self._limits.wall + max(0.0, cpu_seconds - self._limits.cpu_seconds)
-        header, body = self._worker.receive(wall + _GRACE_SECONDS)
+        header, body = self._worker.receive(wall + GRACE_SECONDS)
         if header.get("answer"):
             if header.get("id") != self._job["id"]:
                 raise WorkerDied("the fork server answered another question")
@@ -152,17 +151,11 @@ class CallSession:
         try:
             value = decode(encoded)
             if kind == b"v":
-                return _with(printed, status="ok", value=value)
+                return replace(printed, status="ok", value=value)
             name, text = value
-            return _with(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
+            return replace(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
         except (WireError, ValueError, TypeError) as error:
-            return _with(printed, status="error", exception="WireError", text=str(error))
-
-
-def _with(printed: CallResult, **changes: Any) -> CallResult:
-    from dataclasses import replace
-
-    return replace(printed, **changes)
+            return replace(printed, status="error", exception="WireError", text=str(error))
 
 
 def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, limits: Limits) -> RunResult:
@@ -176,10 +169,10 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
         while (answer := test.receive(limits.cpu_seconds)) is not None:
             kind, body, printed = answer
             if kind != b"c":
-                status = "ok" if kind == b"v" else "error"
+                passed = kind == b"v"
                 return RunResult(
-                    status,
-                    exit_code=0 if status == "ok" else 1,
+                    "ok" if passed else "error",
+                    exit_code=0 if passed else 1,
                     stdout=printed.stdout,
                     stderr=printed.stderr,
                     cpu_seconds=printed.cpu_seconds,
@@ -222,6 +215,3 @@ def _failed(result: CallResult, level: int) -> RunResult:
         stalled=result.stalled,
         text=text,
     )
-
-
-__all__ = ["CallSession", "Opaque", "run_check"]
