@@ -7,6 +7,7 @@ works on one value per problem.
 from ba_eval.stats.comparison import POWER, Reach, holm, reach, sign_flip_p
 from ba_eval.stats.estimators import clustered_se, maj_at_k, pass_at_k
 from ba_eval.stats.intervals import CONFIDENCE, DRAWS, UNDEFINED, Estimate, mean_interval, t_quantile
+from ba_eval.stats.seeds import seeds_difference, seeds_interval
 
 __all__ = [
     "CONFIDENCE",
@@ -21,6 +22,8 @@ __all__ = [
     "mean_interval",
     "pass_at_k",
     "reach",
+    "seeds_difference",
+    "seeds_interval",
     "sign_flip_p",
     "t_quantile",
 ]

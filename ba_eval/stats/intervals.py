@@ -172,7 +172,7 @@ def t_quantile(level: float, freedom: float) -> float:
     scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
     nodes, weights = _legendre()
     low, high = 0.0, math.pi / 2
-    for _ in range(80):
+    for _ in range(50):
         middle = (low + high) / 2
         integral = middle / 2 * float(weights @ np.cos((nodes + 1) * middle / 2) ** (freedom - 1))
         low, high = (middle, high) if 0.5 + scale * integral < level else (low, middle)

@@ -25,6 +25,8 @@ _LATEX = {
     "`": r"\textasciigrave{}",
     "[": "{[}",
     "]": "{]}",
+    "−": "$-$",
+    "×": r"$\times$",
 }
 _LATEX_PATTERN = re.compile("|".join(map(re.escape, _LATEX)))
 LIMIT = 200
@@ -36,15 +38,15 @@ def plain(text: str, limit: int = LIMIT) -> str:
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
 
 
-def markdown(text: str) -> str:
+def markdown(text: str, limit: int = LIMIT) -> str:
     """Text for a cell or a line of Markdown: no markup, no HTML, no link, no mention."""
-    text = _MARKDOWN.sub(r"\\\g<0>", plain(text)).replace("://", ":\\//")
+    text = _MARKDOWN.sub(r"\\\g<0>", plain(text, limit)).replace("://", ":\\//")
     return re.sub(r"(?<!\w)@(?=\w)", "&#64;", text)
 
 
-def latex(text: str) -> str:
+def latex(text: str, limit: int = LIMIT) -> str:
     """Text for LaTeX: no command, no argument, no comment."""
-    return _LATEX_PATTERN.sub(lambda found: _LATEX[found[0]], plain(text))
+    return _LATEX_PATTERN.sub(lambda found: _LATEX[found[0]], plain(text, limit))
 
 
 def csv_text(text: str) -> str:

@@ -1,10 +1,11 @@
 """A sheet as plain text, Markdown or LaTeX."""
 
 from collections.abc import Callable, Sequence
+from itertools import zip_longest
 
 from ba_eval.tables import escape
 from ba_eval.tables.sheet import Cell, Line, Sheet
-from ba_eval.tables.terminal import text
+from ba_eval.tables.terminal import NOTE, text
 
 
 def markdown(sheet: Sheet) -> str:
@@ -18,7 +19,7 @@ def markdown(sheet: Sheet) -> str:
     rule = [":---" if column.label else "---:" for column in sheet.columns]
     rows = [["<br>".join([line(part) for part in cell]) for cell in row] for row in sheet.rows]
     table = "\n".join(f"| {' | '.join(row)} |" for row in [header, rule, *rows])
-    notes = "\n".join(f"- {escape.markdown(note)}" for note in sheet.notes)
+    notes = "\n".join(f"- {escape.markdown(note, NOTE)}" for note in sheet.notes)
     return "\n\n".join(part for part in (f"**{escape.markdown(sheet.title)}**", table, notes) if part) + "\n"
 
 
@@ -32,27 +33,27 @@ def latex(sheet: Sheet) -> str:
         "warn": r"\textit{{{}}}",
     }
 
-    def lines(parts: Sequence[str], label: bool) -> str:
-        stack = " \\\\ ".join(parts)
-        return stack if len(parts) < 2 else rf"\shortstack[{'l' if label else 'r'}]{{{stack}}}"
+    def rows(cells: Sequence[Cell]) -> str:
+        """A row of the table for each line, so that lines stand beside each other."""
+        padded = zip_longest(*cells, fillvalue=Line(""))
+        return " \\\\\n".join(
+            " & ".join(styles[line.style].format(escape.latex(line.text)) if line.text else "" for line in lines)
+            for lines in padded
+        )
 
-    def cell(cell: Cell, label: bool) -> str:
-        return lines([styles[line.style].format(escape.latex(line.text)) for line in cell], label)
-
-    labels = [column.label for column in sheet.columns]
-    header = [lines([escape.latex(part) for part in column.header], column.label) for column in sheet.columns]
-    rows = [[cell(c, label) for c, label in zip(row, labels, strict=True)] for row in sheet.rows]
-    body = " \\\\\n\\addlinespace\n".join(" & ".join(row) for row in rows)
-    notes = " ".join(escape.latex(note) for note in sheet.notes)
+    labels = "".join("l" if column.label else "r" for column in sheet.columns)
+    header = rows([tuple(map(Line, column.header)) for column in sheet.columns])
+    body = " \\\\\n\\addlinespace\n".join(map(rows, sheet.rows))
+    notes = " ".join(escape.latex(note, NOTE) for note in sheet.notes)
     return "\n".join(
         [
-            "% needs \\usepackage{booktabs}",
+            "% needs \\usepackage{booktabs}; names in other scripts than Latin need LuaLaTeX or XeLaTeX",
             r"\begin{table}",
             r"\centering",
             rf"\caption{{{escape.latex(sheet.title)}}}",
-            rf"\begin{{tabular}}{{{''.join('l' if label else 'r' for label in labels)}}}",
+            rf"\begin{{tabular}}{{{labels}}}",
             r"\toprule",
-            " & ".join(header) + r" \\",
+            header + r" \\",
             r"\midrule",
             body + r" \\",
             r"\bottomrule",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _STYLES = {"": "", "best": "bold", "second": "underline", "faint": "dim", "warn": "yellow"}
 _WIDE = 100_000
+NOTE = 2000  # the longest note, in characters
 
 
 def print_sheet(sheet: Sheet) -> None:
@@ -42,7 +43,7 @@ def _print(console: "Console", sheet: Sheet) -> None:
     for table in _split(console, sheet):
         console.print(table)
     for note in sheet.notes:
-        console.print(Text(plain(note, limit=1000)), soft_wrap=not console.is_terminal)
+        console.print(Text(plain(note, limit=NOTE)), soft_wrap=not console.is_terminal)
 
 
 def _split(console: "Console", sheet: Sheet) -> list["Table"]:

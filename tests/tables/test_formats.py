@@ -1,6 +1,8 @@
 """The same numbers in every format, and hostile names in none."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from ba_eval.errors import InputError
 from ba_eval.results import Results, load
 from ba_eval.tables import FORMATS, render, write_summary
 from tests.runs import make_run
+from tests.tables.test_escape import HOSTILE as NAMES
 
 HOSTILE = "\x1b[31m=evil|<script>\\input{x}&"
 
@@ -42,7 +45,7 @@ def test_the_text_table(results: Results) -> None:
 def test_all_formats_show_the_same_score(results: Results) -> None:
     share = float(results.cells["token", "math500"].scores.mean())
     assert f"| **{100 * share:.1f}**<br>" in render(results, "markdown")  # not separable from the best: bold
-    assert f"\\textbf{{{100 * share:.1f}}} \\\\ {{\\scriptsize" in render(results, "latex")
+    assert f"\\textbf{{{100 * share:.1f}}} &" in render(results, "latex")
     data = json.loads(render(results, "json"))
     assert data["models"][1]["benchmarks"]["math500"]["avg"]["value"] == pytest.approx(share)
     assert data["models"][1]["benchmarks"]["math500"]["pass_at"]["8"]["value"] is None
@@ -128,3 +131,15 @@ def test_a_narrow_terminal_gets_several_tables(
     assert len(headers) >= 3
     tables = [line for line in lines if "benchmark" in line]
     assert all(any(name in line for line in tables) for name in names)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex to compile the table")
+def test_latex_compiles_with_hostile_names(tmp_path: Path) -> None:
+    names = [name.replace("\ud800", "") for name in NAMES]
+    run = make_run(tmp_path / "run", {name: {"b": [[1, 0], [1, 1]]} for name in names}, marks=tuple(names))
+    packages = "\\usepackage[T1]{fontenc}\\usepackage{booktabs}"
+    body = render(load(run), "latex")
+    (tmp_path / "t.tex").write_text(f"\\documentclass{{article}}{packages}\\begin{{document}}{body}\\end{{document}}")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout[-2000:]
