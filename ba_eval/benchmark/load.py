@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ba_eval.benchmark import livecodebench
 from ba_eval.benchmark.code_rows import code_problem, evalplus_rows
 from ba_eval.benchmark.content import content_hash, golds_hash, ids_hash
 from ba_eval.benchmark.definition import Definition, Spec, find, read_definition
 from ba_eval.benchmark.problem import Kind, Problem
+from ba_eval.benchmark.releases import select, wanted_releases, window
 from ba_eval.benchmark.rows import assign_ids, duplicates, math_problem
 from ba_eval.benchmark.source import Row, hub_rows, jsonl_rows, local_files
 from ba_eval.errors import InputError
@@ -72,15 +72,15 @@ def load(
     if asked.selectors and not definition.source.files:
         raise InputError(f"benchmark {asked.base} has no releases: leave out '@{'@'.join(asked.selectors)}'")
     if asked.selectors:  # refuse what is not a release or window before any reading
-        livecodebench.wanted_releases(asked, definition.source)
-        livecodebench.window(asked)
+        wanted_releases(asked, definition.source)
+        window(asked)
 
     rows, origin = _rows(asked, definition, data_dir)
     problems = _problems(rows, definition, origin)
     golds = golds_hash(problems)
     marks = _check_pins(asked, definition, problems, golds, origin, accept_content)
     if definition.source.files:
-        problems, more = livecodebench.select(problems, asked, definition.source)
+        problems, more = select(problems, asked, definition.source)
         marks += more
     excluded = {id: reason for id, reason in definition.excluded.items() if any(p.id == id for p in problems)}
     problems = [_with_reason(problem, excluded.get(problem.id)) for problem in problems]
@@ -126,13 +126,13 @@ def _rows(asked: Spec, definition: Definition, data_dir: Path | None) -> tuple[I
         paths = list(local)
         origin = str(paths[0]) if len(paths) == 1 else f"{paths[0].parent} ({len(paths)} files)"
         return (row for path, release in local.items() for row in jsonl_rows(path, release)), origin
-    releases = livecodebench.wanted_releases(asked, source) if source.files else []
+    releases = wanted_releases(asked, source) if source.files else []
     return hub_rows(asked.base, source, releases), f"hub {source.hub}@{(source.revision or 'main')[:8]}"
 
 
 def _problems(rows: Iterator[Row], definition: Definition, origin: str) -> list[Problem]:
     read = math_problem if definition.kind == "math" else code_problem
-    problems = [read(row, definition) for row in rows]
+    problems = [_with_release(read(row, definition), row.release) for row in rows]
     if not problems:
         raise InputError(f"{origin}: holds no problems")
     ids = assign_ids(problems, definition.id)
@@ -165,6 +165,10 @@ def _check_pins(
         f"benchmark {asked.base}: {origin} has {found}, but pinned is {pinned}; mend the data, or take it as it is "
         f"with --accept-content {asked.base}"
     )
+
+
+def _with_release(problem: Problem, release: str | None) -> Problem:
+    return replace(problem, meta={"release": release, **problem.meta}) if release else problem
 
 
 def _with_reason(problem: Problem, reason: str | None) -> Problem:

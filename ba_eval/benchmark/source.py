@@ -34,13 +34,14 @@ def jsonl_rows(path: Path, release: str | None = None) -> Iterator[Row]:
             for number, line in enumerate(file, 1):
                 where = f"{path}:{number}"
                 if line.strip():
-                    yield Row(_json_object(line, where), where, release, path, offset, len(line))
+                    yield Row(json_object(line, where), where, release, path, offset, len(line))
                 offset += len(line)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _json_object(line: bytes, where: str) -> Mapping[str, Any]:
+def json_object(line: bytes, where: str) -> Mapping[str, Any]:
+    """Decodes one line. InputError where it is not a JSON object."""
     try:
         data = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

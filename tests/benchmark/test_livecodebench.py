@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ba_eval.benchmark.definition import Source, find
-from ba_eval.benchmark.livecodebench import problem, select, unpack, wanted_releases, window
+from ba_eval.benchmark.livecodebench import problem, unpack
 from ba_eval.benchmark.problem import CallTest, Problem, StdinTest
+from ba_eval.benchmark.releases import select, wanted_releases, window
 from ba_eval.benchmark.source import Row, jsonl_rows
 from ba_eval.errors import InputError
 

@@ -253,3 +253,15 @@ def test_the_example_of_the_documentation_loads(tmp_path: Path) -> None:
         ("speed", ("90",), "km/h"),
     ]
     assert (benchmark.n, benchmark.max_tokens, benchmark.top_p) == (8, 2048, 0.7)
+
+
+def test_a_math_set_in_several_files(tmp_path: Path) -> None:
+    spec = own(tmp_path, "source: {hub: org/mine, files: {a: one.jsonl, b: two.jsonl}}\n")
+    folder = tmp_path / "data" / "mine"
+    folder.mkdir(parents=True)
+    write(folder / "one.jsonl", ROWS[:1])
+    assert load(spec, data_dir=tmp_path / "data").marks == ("without b",)
+    write(folder / "two.jsonl", ROWS[1:])
+    both = load(spec, data_dir=tmp_path / "data")
+    assert both.rows == 2 and both.marks == ()
+    assert both.origin == f"{folder} (2 files)"

@@ -94,7 +94,7 @@ def test_the_hub_is_read_at_the_pinned_revision_and_again_without_it(tmp_path: P
 
 def test_sets_behind_a_loader_script_are_read_file_by_file(tmp_path: Path, datasets_folder: Path) -> None:
     from ba_eval.benchmark.definition import Source, Spec
-    from ba_eval.benchmark.livecodebench import wanted_releases
+    from ba_eval.benchmark.releases import wanted_releases
 
     source = f"{{hub: org/script, revision: {COMMIT}, files: {{v1: test.jsonl, v2: test2.jsonl}}}}"
     path = definition(tmp_path, "files", source)
