@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import time
+from collections import deque
 from typing import Any
 
 from sandbox import child, linux, usage, wire
@@ -51,6 +52,10 @@ class Job:
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
         self.calling: bytes | None = None
         self.call_cpu = job["cpu_seconds"]
+        self.more_calls: deque[float] = deque()
+        """CPU seconds for the calls that come after the one under way, where several were passed on at once."""
+        self.next_call = False
+        """Whether a further call began since the limits were last looked at."""
         self.answer = bytearray()
         self.status = b""
         self.to_program: dict[int, memoryview] = {}
@@ -63,7 +68,7 @@ class Job:
         calls_r, self.calls = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
         self.answers, answers_w = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
         self.started = self.looked = time.monotonic()
-        self.call_started = (0.0, self.started)
+        self.call_started, self.calls_started = (0.0, self.started), 0.0
         theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
         self.init: int | None = None
         self.pids: list[int] = []
@@ -181,21 +186,32 @@ class Job:
             header, body = frame
             if header.get("end"):
                 return False
-            self.call(bytes.fromhex(header["nonce"]), header["cpu_seconds"], body)
+            self.call(bytes.fromhex(header["nonce"]), header["cpu_seconds"], header["sizes"], body)
         return True
 
-    def call(self, nonce: bytes, cpu_seconds: float, body: bytes) -> None:
-        """Passes a call, or the answer to the program's own question, to the program."""
+    def call(self, nonce: bytes, cpu_seconds: list[float], sizes: list[int], body: bytes) -> None:
+        """Passes calls, or the answer to the program's own question, to the program: all at once, so that it need not
+        wait between them. `sizes`: how `body` is cut."""
         if self.calling is None:
-            self.calling, self.call_cpu = nonce, cpu_seconds
+            self.calling, self.call_cpu = nonce, cpu_seconds[0]
+            self.more_calls.extend(cpu_seconds[1:])
             used = self._usage()
-            self.call_started = (used.cpu_seconds, time.monotonic())
-            self.waited = used.waited_seconds
+            self.calls_started = used.cpu_seconds
+            self._call_starts(used)
             self.stalled = False
         if self.calls in self.open:
-            self._send(self.calls, nonce + len(body).to_bytes(4, "big") + body)
+            messages, at = bytearray(), 0
+            for size in sizes:
+                messages += nonce + size.to_bytes(4, "big") + body[at : at + size]
+                at += size
+            self._send(self.calls, bytes(messages))
 
-    def _read_answer(self) -> None:
+    def _call_starts(self, used: usage.Usage) -> None:
+        self.call_started = (used.cpu_seconds, time.monotonic())
+        self.waited = used.waited_seconds
+        self.next_call = False
+
+    def _read_answers(self) -> None:
         try:
             data = os.read(self.answers, 1 << 20)
         except BlockingIOError:
@@ -204,23 +220,43 @@ class Job:
             self._close(self.answers)
             return
         self.answer += data
-        head = NONCE + 4
-        while len(self.answer) >= head and self.broken is None:
-            size = int.from_bytes(self.answer[NONCE:head], "big")
-            if self.answer[:NONCE] != (self.calling or b"") or not 0 < size <= _MAX_ANSWER:
+        answers: list[bytes] = []
+        head, at = NONCE + 4, 0
+        while len(self.answer) >= at + head:
+            size = int.from_bytes(self.answer[at + NONCE : at + head], "big")
+            if self.answer[at : at + NONCE] != (self.calling or b"") or not 0 < size <= _MAX_ANSWER:
                 self.broken = "an answer that no call asked for"
-                return
-            if len(self.answer) < head + size:
-                return
-            body = bytes(self.answer[head : head + size])
-            del self.answer[: head + size]
-            if body[:1] != b"c":
+                break
+            if len(self.answer) < at + head + size:
+                break
+            body = bytes(self.answer[at + head : at + head + size])
+            at += head + size
+            answers.append(body)
+            if body[:1] == b"c":
+                continue
+            self.next_call = bool(self.more_calls)
+            if self.more_calls:
+                self.call_cpu = self.more_calls.popleft()
+            else:
                 self.calling = None
-            cpu = max(0.0, self._usage().cpu_seconds - self.call_started[0])
-            output = self._take_output()
-            if self.limit is None:
-                header = {"id": self.job["id"], "answer": True, "cpu_seconds": cpu, "stalled": self.stalled}
-                self._reply({**header, "output": len(output)}, output + body)
+        del self.answer[:at]
+        if answers and self.limit is None:
+            self._answer(answers)
+
+    def _answer(self, answers: list[bytes]) -> None:
+        if self.calling is None or len(answers) > 100:
+            self.cpu = max(self.cpu, self._usage().cpu_seconds)
+        output = self._take_output()
+        header = {
+            "id": self.job["id"],
+            "answer": True,
+            "cpu_seconds": max(0.0, self.cpu - self.calls_started),
+            "stalled": self.stalled,
+            "output": len(output),
+            "sizes": [len(answer) for answer in answers],
+        }
+        if self.limit is None:
+            self._reply(header, output + b"".join(answers))
 
     def _reply(self, header: dict[str, Any], body: bytes) -> None:
         self.control.setblocking(True)
@@ -245,6 +281,8 @@ class Job:
     def _check_limits(self, now: float) -> None:
         used = self._usage()
         self.cpu, self.peak_mb = used.cpu_seconds, max(self.peak_mb, used.memory_mb)
+        if self.next_call:
+            self._call_starts(used)
         base_cpu, base_time = self.call_started
         wall, most = now - base_time, self.job["wall_seconds"] + max(0.0, self.call_cpu - self.job["cpu_seconds"])
         if self.limit is None:
@@ -279,6 +317,8 @@ class Job:
                     self.looked = time.monotonic()
                     # Looking costs time too: never more than a tenth of it.
                     pause = min(0.05, max(0.01, 10 * (self.looked - now)))
+            if self.answers in self.open:  # what the program said just before it ended
+                self._read_answers()
             return self._result()
         except HarnessGone:
             self._stop()
@@ -299,7 +339,7 @@ class Job:
             if fd == self.stdout or fd == self.stderr:
                 self._drain("stdout" if fd == self.stdout else "stderr")
             elif fd == self.answers:
-                self._read_answer()
+                self._read_answers()
             elif fd == self.status_fd:
                 self._read_status()
             else:

@@ -1,7 +1,7 @@
 """Calls of a function that lives in the sandbox, and test programs whose calls are relayed to such a function."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ba_eval.execution.pool import Slot
 
 _NONCE_BYTES = 16
+# Calls that are sent at once.
+_MANY, _MANY_BYTES = 512, 1 << 20
 
 
 class _Conversation:
@@ -48,18 +50,19 @@ class _Conversation:
         except WorkerDied as error:
             self._lost(error)
 
-    def send(self, body: bytes, cpu_seconds: float) -> None:
-        """Sends a call, or the answer to a question that the program asked."""
+    def send(self, bodies: Sequence[bytes], cpu_seconds: Sequence[float]) -> None:
+        """Sends calls, or the answer to a question that the program asked."""
         assert self._worker is not None
         if self.ended is None:
+            header = {"nonce": os.urandom(_NONCE_BYTES).hex(), "cpu_seconds": cpu_seconds, "sizes": [*map(len, bodies)]}
             try:
-                self._worker.send({"nonce": os.urandom(_NONCE_BYTES).hex(), "cpu_seconds": cpu_seconds}, body)
+                self._worker.send(header, b"".join(bodies))
             except WorkerDied as error:
                 self._lost(error)
 
-    def receive(self, cpu_seconds: float) -> tuple[bytes, bytes, CallResult] | None:
-        """Waits for an answer: its kind (`v` value, `e` exception, `c` a question), its encoded body, and what was
-        printed. None: the process has ended, see `ended`."""
+    def receive(self, cpu_seconds: float) -> tuple[list[bytes], CallResult] | None:
+        """Waits for answers, at least one: each a kind (`v` value, `e` exception, `c` a question) and an encoded body;
+        and what was printed. None: the process has ended, see `ended`."""
         if self.ended is not None:
             return None
         try:
@@ -68,23 +71,27 @@ class _Conversation:
             self._lost(error)
             return None
 
-    def _receive(self, cpu_seconds: float) -> tuple[bytes, bytes, CallResult] | None:
+    def _receive(self, cpu_seconds: float) -> tuple[list[bytes], CallResult] | None:
         assert self._worker is not None
         wall = self._limits.wall + max(0.0, cpu_seconds - self._limits.cpu_seconds)
         header, body = self._worker.receive(wall + GRACE_SECONDS)
         if header.get("answer"):
             if header.get("id") != self._job["id"]:
                 raise WorkerDied("the fork server answered another question")
-            output = int(header["output"])
+            at = int(header["output"])
             out = int.from_bytes(body[:4], "big")
             printed = CallResult(
                 "ok",
                 stdout=body[4 : 4 + out],
-                stderr=body[4 + out : output],
+                stderr=body[4 + out : at],
                 cpu_seconds=float(header["cpu_seconds"]),
                 stalled=bool(header["stalled"]),
             )
-            return body[output : output + 1], body[output + 1 :], printed
+            answers = []
+            for size in header["sizes"]:
+                answers.append(body[at : at + size])
+                at += size
+            return answers, printed
         self.ended = read_result(header, body, self._job["id"], self._worker.level)
         return None
 
@@ -100,7 +107,7 @@ class CallSession:
 
     def __enter__(self) -> "CallSession":
         self._conversation.open()
-        self.loaded = self._exchange(b"", self._limits.cpu_seconds)
+        [self.loaded] = self._exchange([b""], [self._limits.cpu_seconds])
         return self
 
     def __exit__(
@@ -123,39 +130,74 @@ class CallSession:
     def call_encoded(self, body: bytes, cpu_seconds: float | None = None) -> CallResult:
         """Like `call`, with arguments as `encode((args, kwargs))` made them, so that they are encoded once for many
         programs."""
-        if self.loaded.status != "ok":
-            return self.loaded
-        return self._exchange(body, self._limits.cpu_seconds if cpu_seconds is None else cpu_seconds)
+        [result] = self.call_many([body], None if cpu_seconds is None else [cpu_seconds])
+        return result
 
-    def _exchange(self, body: bytes, cpu_seconds: float) -> CallResult:
+    def call_many(self, bodies: Sequence[bytes], cpu_seconds: Sequence[float] | None = None) -> Iterator[CallResult]:
+        """Makes many calls, one after another without a pause between them; yields their results in order.
+
+        `cpu_seconds` holds limits for each. The last result is that of the call during which the process ended, if it
+        did. CPU seconds and what was printed are told of several calls together, with the last of them. Whoever stops
+        asking for results closes the session next.
+        """
+        if self.loaded.status != "ok":
+            yield self.loaded
+            return
+        limits = [self._limits.cpu_seconds] * len(bodies) if cpu_seconds is None else cpu_seconds
+        start = 0
+        while start < len(bodies):
+            end, size = start + 1, len(bodies[start])
+            while end < len(bodies) and end - start < _MANY and size + len(bodies[end]) < _MANY_BYTES:
+                size += len(bodies[end])
+                end += 1
+            yield from self._exchange(bodies[start:end], limits[start:end])
+            if self.ended is not None:
+                return
+            start = end
+
+    def _exchange(self, bodies: Sequence[bytes], cpu_seconds: Sequence[float]) -> Iterator[CallResult]:
         conversation = self._conversation
         if conversation.ended is None:
-            conversation.send(body, cpu_seconds)
-        answer = conversation.receive(cpu_seconds)
-        if answer is None:
-            ended = conversation.ended
-            assert ended is not None
-            # Leaving before the answer is a failure, whatever the exit code.
-            status = "error" if ended.status == "ok" else ended.status
-            text = ended.text or f"the program ended with exit code {ended.exit_code}, signal {ended.signal}"
-            return CallResult(
-                status,
-                text=text,
-                stdout=ended.stdout,
-                stderr=ended.stderr,
-                cpu_seconds=ended.cpu_seconds,
-                stalled=ended.stalled,
-                details=ended,
-            )
-        kind, encoded, printed = answer
-        try:
-            value = decode(encoded)
-            if kind == b"v":
-                return replace(printed, status="ok", value=value)
-            name, text = value
-            return replace(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
-        except (WireError, ValueError, TypeError) as error:
-            return replace(printed, status="error", exception="WireError", text=str(error))
+            conversation.send(bodies, cpu_seconds)
+        left, told = len(bodies), 0.0
+        while left:
+            received = conversation.receive(max(cpu_seconds))
+            if received is None:
+                yield self._ending()
+                return
+            answers, printed = received
+            left -= len(answers)
+            used, told = printed.cpu_seconds - told, printed.cpu_seconds
+            for answer in answers[:-1]:
+                yield _result(answer, CallResult("ok", stalled=printed.stalled))
+            yield _result(answers[-1], replace(printed, cpu_seconds=max(0.0, used)))
+
+    def _ending(self) -> CallResult:
+        ended = self.ended
+        assert ended is not None
+        # Leaving before the answer is a failure, whatever the exit code.
+        status = "error" if ended.status == "ok" else ended.status
+        text = ended.text or f"the program ended with exit code {ended.exit_code}, signal {ended.signal}"
+        return CallResult(
+            status,
+            text=text,
+            stdout=ended.stdout,
+            stderr=ended.stderr,
+            cpu_seconds=ended.cpu_seconds,
+            stalled=ended.stalled,
+            details=ended,
+        )
+
+
+def _result(answer: bytes, printed: CallResult) -> CallResult:
+    try:
+        value = decode(answer[1:])
+        if answer[:1] == b"v":
+            return replace(printed, value=value)
+        name, text = value
+        return replace(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
+    except (WireError, ValueError, TypeError) as error:
+        return replace(printed, status="error", exception="WireError", text=str(error))
 
 
 def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, limits: Limits) -> RunResult:
@@ -165,11 +207,11 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
     test = _Conversation(slot, "main", test_job, limits)
     test.open()
     try:
-        test.send(b"", limits.cpu_seconds)
+        test.send([b""], [limits.cpu_seconds])
         while (answer := test.receive(limits.cpu_seconds)) is not None:
-            kind, body, printed = answer
-            if kind != b"c":
-                passed = kind == b"v"
+            [question], printed = answer
+            if question[:1] != b"c":
+                passed = question[:1] == b"v"
                 return RunResult(
                     "ok" if passed else "error",
                     exit_code=0 if passed else 1,
@@ -179,10 +221,10 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
                     level=slot.level,
                     stalled=printed.stalled,
                 )
-            result = candidate.call_encoded(body)
+            result = candidate.call_encoded(question[1:])
             if candidate.ended is not None:
                 return _as_run(result, slot.level)
-            test.send(_answer(result), limits.cpu_seconds)
+            test.send([_answer(result)], [limits.cpu_seconds])
         assert test.ended is not None
         return test.ended
     finally:

@@ -139,8 +139,8 @@ def call_all(
         if session.loaded.status != "ok":
             failed = {"test": 0, "error": _error(session.loaded)}
             return Trial(0, len(calls), _reason(session.loaded), failed, session.loaded.stalled)
-        for number, call in enumerate(calls):
-            result = session.call_encoded(call.body, min(call.cpu_seconds, max(0.01, cpu_budget - used)))
+        results = session.call_many([call.body for call in calls], [call.cpu_seconds for call in calls])
+        for number, result in enumerate(results):
             used += result.cpu_seconds
             slowest = max(slowest, result.cpu_seconds)
             if result.status != "ok":
@@ -150,6 +150,9 @@ def call_all(
             if told is not None:
                 failed = {"test": number, "input": describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
                 return Trial(number, len(calls), "failed test", failed)
+            if used > cpu_budget:
+                failed = {"test": number, "error": f"all calls together took more than {cpu_budget:.0f} s of CPU time"}
+                return Trial(number, len(calls), "timeout", failed, result.stalled)
     return Trial(len(calls), len(calls), slowest=slowest)
 
 
