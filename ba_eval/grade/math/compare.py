@@ -14,6 +14,7 @@ from ba_eval.grade.math.tree import Node, contains, one
 MIN_DIGITS = 6
 """A decimal stands for an exact value only when it claims at least this many significant digits."""
 MAX_ITEMS = 200
+_SYMBOLIC = frozenset({"big"})
 _NO_NUMBER = frozenset({"tuple", "set", "list", "union", "matrix", "text", "base"})
 
 
@@ -151,7 +152,7 @@ class Comparison:
         except TooLarge as trouble:
             self.troubles.append(f"too large: {trouble}")
             return None
-        if result is None:
+        if result is None and (contains(gold, _SYMBOLIC) or contains(answer, _SYMBOLIC)):
             self.methods.add("symbolic")
             from ba_eval.grade.math.symbolic import same_form
 

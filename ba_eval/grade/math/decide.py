@@ -10,7 +10,7 @@ from ba_eval.grade.math import fast, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.compare import Comparison
 from ba_eval.grade.math.opinion import math_verify_agrees
-from ba_eval.grade.math.syntax import Unreadable, read
+from ba_eval.grade.math.syntax import OverLimit, Unreadable, read
 from ba_eval.grade.math.tree import Node
 
 Decision = tuple[str, str, str]
@@ -44,16 +44,15 @@ def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relativ
     factor = units.ratio(gold_unit, answer_unit)
     if factor is None:
         return "wrong", "other unit", "unit"
-    answers = [bare] if bare != answer else [answer]
     if factor != 1:
-        answers = [f"({bare})*({factor.numerator})/({factor.denominator})"]
+        bare = f"({bare})*({factor.numerator})/({factor.denominator})"
     golds, gold_trouble = _readings(gold)
     decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
-    candidates = [reading for text in answers for reading in _readings(_without_choice(text), decimal)[0]]
+    candidates, trouble = _readings(_without_choice(bare), decimal)
     if not golds:
         return "undecided", f"gold not read: {gold_trouble}", ""
     if not candidates:
-        return "wrong", "answer not read", ""
+        return ("undecided", trouble, "") if trouble.startswith(_OVER) else ("wrong", "answer not read", "")
     unknown: list[str] = []
     methods: set[str] = set()
     for left in golds:
@@ -80,6 +79,7 @@ def _as_text(unit: str) -> str:
     )
 
 
+_OVER = "over the limit: "
 _LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")
 _SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
@@ -96,10 +96,12 @@ def _readings(text: str, decimal: bool = False) -> tuple[tuple[Node, ...], str]:
     for spelling in dict.fromkeys(_spellings(text, decimal)):
         try:
             trees.append(read(spelling))
+        except OverLimit as error:
+            trouble = f"{_OVER}{error}"
         except Unreadable as error:
             trouble = trouble or str(error)
         except RecursionError:
-            trouble = trouble or "nested too deeply"
+            trouble = f"{_OVER}nested too deeply"
     return tuple(trees), trouble
 
 
@@ -244,13 +246,11 @@ def as_json(request: dict[str, Any]) -> dict[str, Any]:
         if best is None or (decision[0] == "undecided" and best[0] == "wrong"):
             best = decision
     outcome, reason, method = best or ("undecided", "no gold", "")
-    ask = outcome != "correct" and "large" not in reason and any(_close_call(gold, answer, reason) for gold in golds)
+    ask = outcome != "correct" and "large" not in reason and any(_close_call(gold, answer) for gold in golds)
     return {"outcome": outcome, "reason": reason, "method": method, "ask": ask}
 
 
-def _close_call(gold: str, answer: str, reason: str) -> bool:
-    """Tells whether a second opinion is worth its time: one side was not read, or both name the same numbers."""
-    if "not read" in reason:
-        return True
+def _close_call(gold: str, answer: str) -> bool:
+    """Tells whether a second opinion is worth its time: both sides name the same numbers."""
     numerals = sorted(_NUMERAL.findall(gold)), sorted(_NUMERAL.findall(answer))
-    return numerals[0] == numerals[1] and not fast.rational(clean(answer))
+    return numerals[0] == numerals[1] != [] and not fast.rational(clean(answer)) and answer.count("{") < 30

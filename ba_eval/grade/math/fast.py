@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from ba_eval.grade.math.clean import clean
 
-_INTEGER = re.compile(r"([-+]?)(\d{1,200000})(?:\.0*)?")
+_INTEGER = re.compile(r"([-+]?)(\d+)(?:\.0*)?")
 _RATIONAL = re.compile(
     r"(?P<sign>[-+]?)\s*(?:(?P<whole>\d+)(?:\.(?P<decimals>\d*))?|\.(?P<only>\d+)|"
     r"(?:\\frac\s*\{\s*(?P<a>[-+]?\d+)\s*\}\s*\{\s*(?P<b>\d+)\s*\}|\\frac\s*(?P<c>\d)\s*(?P<d>\d)(?!\d)|(?P<e>\d+)\s*/\s*(?P<f>\d+)))"

@@ -100,7 +100,9 @@ class MathGrader:
             trouble = done.exception()
             if trouble is not None:
                 result.set_result(
-                    Verdict("error", "grader failed", answer[:_SHOWN], "", seconds, {"message": str(trouble)})
+                    Verdict(
+                        "error", "grader failed", _encodable(answer[:_SHOWN]), "", seconds, {"message": str(trouble)}
+                    )
                 )
                 return
             value = done.result()
@@ -108,7 +110,9 @@ class MathGrader:
             details: dict[str, Any] = {"found": found.method}
             if flags := _flags(outcome, value, golds, found, response):
                 details["flags"] = flags
-            result.set_result(Verdict(outcome, value["reason"], answer[:_SHOWN], value["method"], seconds, details))
+            result.set_result(
+                Verdict(outcome, value["reason"], _encodable(answer[:_SHOWN]), value["method"], seconds, details)
+            )
 
         reply.add_done_callback(finish)
         return result

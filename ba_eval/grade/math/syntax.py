@@ -3,10 +3,10 @@
 from typing import Any
 
 from ba_eval.grade.math.atoms import Atoms, multiply
-from ba_eval.grade.math.tokens import CONSTANTS, DIVIDE, DOTS, FUNCTIONS, MULTIPLY, RELATIONS, Unreadable
+from ba_eval.grade.math.tokens import CONSTANTS, DIVIDE, DOTS, FUNCTIONS, MULTIPLY, RELATIONS, OverLimit, Unreadable
 from ba_eval.grade.math.tree import Node, is_whole
 
-__all__ = ["Unreadable", "read"]
+__all__ = ["OverLimit", "Unreadable", "read"]
 
 _CLOSERS = frozenset(
     (")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil", "\\rvert", "\\rbrace", "\\rbrack", "\\end", "|")

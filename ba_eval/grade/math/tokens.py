@@ -3,11 +3,15 @@
 import re
 
 MAX_TOKENS = 1500
-MAX_DEPTH = 48
+MAX_DEPTH = 200
 
 
 class Unreadable(Exception):
     """The text is not in the notation that the parser knows, or is over its limits."""
+
+
+class OverLimit(Unreadable):
+    """The text is longer or nested deeper than is read; it may mean anything."""
 
 
 _TOKEN = re.compile(
@@ -32,7 +36,7 @@ class Cursor:
             self.tokens.append((kind, match[0], spaced))
             spaced = False
             if len(self.tokens) > MAX_TOKENS:
-                raise Unreadable("too long")
+                raise OverLimit("too long")
         self.at = 0
         self._depth = 0
 
@@ -77,7 +81,7 @@ class Cursor:
         """`with reader:` reads one level deeper, and not deeper than MAX_DEPTH."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise Unreadable("nested too deeply")
+            raise OverLimit("nested too deeply")
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1

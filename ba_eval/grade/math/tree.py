@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
-from ba_eval.grade.math.tokens import Unreadable
+from ba_eval.grade.math.tokens import OverLimit
 
 Node = tuple[Any, ...]
 one: Node = ("num", Fraction(1))
@@ -75,7 +75,7 @@ def literal_number(token: str) -> Node:
     mantissa, _, exponent = token.lower().partition("e")
     power = int(exponent) if exponent else 0
     if len(mantissa) > MAX_DIGITS or abs(power) > 2000:
-        raise Unreadable("a number with too many digits")
+        raise OverLimit("a number with too many digits")
     whole, point, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
     value = Fraction(int(whole + fraction or "0"), 10 ** len(fraction)) * Fraction(10) ** power
