@@ -1,9 +1,8 @@
 """Compares models on the same problems: how large the difference is, whether it is real, and what would tell."""
 
-import difflib
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from ba_eval.errors import InputError
 from ba_eval.results import Cell, Results
 from ba_eval.stats import CONFIDENCE, Estimate, holm, mean_interval, reach, sign_flip_p
+from ba_eval.yaml_file import nearest
 
 Finding = Literal["better", "worse", "not separable", "undefined"]
 Standing = Literal["", "best", "tied", "second"]
@@ -68,9 +68,7 @@ def compare(results: Results, baseline: str | None = None) -> list[Comparison]:
     elif baseline in names:
         pairs = [(name, baseline) for name in names if name != baseline]
     else:
-        near = difflib.get_close_matches(baseline, names, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
-        raise InputError(f"{results.run}: has no model {baseline!r}; {hint}")
+        raise InputError(f"{results.run}: has no model {baseline!r}{nearest(baseline, names)}")
     benchmarks = [benchmark.name for benchmark in results.plan.benchmarks]
 
     def family(where: Sequence[tuple[str, list[str]]]) -> list[Comparison]:
@@ -110,7 +108,7 @@ def compare_cells(pairs: Sequence[tuple[Cell, Cell]], benchmark: str, level: flo
         difference=(difference := mean_interval(differences, limits=(-1.0, 1.0))),
         p=p,
         p_adjusted=p,
-        finding=_finding(difference, p),
+        finding=find(difference, p),
         won=int(np.count_nonzero(everything > 0)),
         lost=int(np.count_nonzero(everything < 0)),
         tied=int(np.count_nonzero(everything == 0)),
@@ -127,7 +125,7 @@ def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Corrects the findings of one family for their number, by Holm."""
     adjusted = holm([one.p for one in comparisons]).tolist()
     return [
-        replace(one, p_adjusted=p, finding=_finding(one.difference, p))
+        replace(one, p_adjusted=p, finding=find(one.difference, p))
         for one, p in zip(comparisons, adjusted, strict=True)
     ]
 
@@ -146,19 +144,23 @@ def align(a: Cell, b: Cell) -> tuple[Cell, Cell]:
 
 
 def standings(cells: Sequence[Sequence[Cell]]) -> list[Standing]:
-    """How each of several models stands in a column: `best`, `tied` (not separable from the best), `second`.
+    """How each of several models stands in a column: `cells` holds a model's benchmarks (one, or all of a suite)."""
+    return stand([_macro(one) for one in cells], lambda number, best: _p(cells[number], cells[best]))
 
-    `cells` holds a model's benchmarks (one, or all of a suite). `second` is the highest of those that are separable.
+
+def stand(values: Sequence[float], test: Callable[[int, int], float]) -> list[Standing]:
+    """`best`, `tied` (not separable from the best after Holm), or `second` (the highest of those that are separable).
+
+    `test` gives the p-value of the difference between two of them, by number. NaN stands nowhere.
     """
-    values = [mean for mean in map(_macro, cells)]
     known = [number for number, value in enumerate(values) if not math.isnan(value)]
-    found: list[Standing] = [""] * len(cells)
+    found: list[Standing] = [""] * len(values)
     if len(known) < 2:
         return found
     best = max(known, key=lambda number: values[number])
     others = [number for number in known if number != best]
     separable = []
-    for number, p in zip(others, holm([_p(cells[number], cells[best]) for number in others]), strict=True):
+    for number, p in zip(others, holm([test(number, best) for number in others]), strict=True):
         if p < ALPHA:
             separable.append(number)
         else:
@@ -185,7 +187,8 @@ def mean_score(cell: Cell) -> float:
     return float(scores.mean()) if len(scores) else math.nan
 
 
-def _finding(difference: Estimate, p: float) -> Finding:
+def find(difference: Estimate, p: float) -> Finding:
+    """What a corrected p-value says of a difference."""
     if math.isnan(difference.value) or math.isnan(p):
         return "undefined"
     if p >= ALPHA:

@@ -1,6 +1,5 @@
 """Gates: whether a run is good enough to go on, for CI."""
 
-import difflib
 import math
 import re
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from ba_eval.compare import align
 from ba_eval.errors import InputError
 from ba_eval.results import Cell, Results
 from ba_eval.stats import CONFIDENCE, Estimate, mean_interval, pass_at_k
+from ba_eval.yaml_file import nearest
 
 SUITE = "suite"
 _FORM = re.compile(r"(?P<where>.+):(?P<metric>avg|pass@(?P<k>[1-9]\d*))=(?P<value>[^=]+)")
@@ -135,9 +135,9 @@ def _members(results: Results, gate: Gate) -> list[str]:
         return [gate.benchmark]
     if gate.benchmark == SUITE:
         return names
-    near = difflib.get_close_matches(gate.benchmark, [*names, SUITE], 1)
-    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join([*names, SUITE])}"
-    raise InputError(f"--{gate}: {results.run} has no benchmark {gate.benchmark!r}; {hint}")
+    raise InputError(
+        f"--{gate}: {results.run} has no benchmark {gate.benchmark!r}{nearest(gate.benchmark, [*names, SUITE])}"
+    )
 
 
 def _same_problems(results: Results, baseline: Results, names: Sequence[str]) -> None:

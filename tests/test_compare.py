@@ -90,7 +90,7 @@ def test_one_model_or_an_unknown_baseline_is_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="needs two"):
         compare(load(run))
     run = make_run(tmp_path / "two", {"token": {"x": [[1]]}, "ba": {"x": [[1]]}})
-    with pytest.raises(InputError, match="did you mean token"):
+    with pytest.raises(InputError, match="did you mean 'token'"):
         compare(load(run), "tokne")
 
 

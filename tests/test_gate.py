@@ -93,7 +93,7 @@ def test_what_cannot_be_measured_does_not_pass(tmp_path: Path) -> None:
 def test_gates_that_cannot_be_checked_are_bad_input(tmp_path: Path) -> None:
     results = study(tmp_path / "a", 0.5)
     drop = Gate("max-drop", "x", 0, 0.1)
-    with pytest.raises(InputError, match="did you mean suite"):
+    with pytest.raises(InputError, match="did you mean 'suite'"):
         check(results, [Gate("min", "suit", 0, 0.1)])
     with pytest.raises(InputError, match="needs --baseline"):
         check(results, [drop])

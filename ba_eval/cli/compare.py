@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ba_eval.cli.table import FORMATS
+from ba_eval.cli.table import FORMATS, exit_code
 
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -38,7 +38,4 @@ def run(arguments: argparse.Namespace) -> int:
         print_sheet(comparison_sheet(results, comparisons))
     else:
         sys.stdout.write(render_comparison(results, comparisons, arguments.format))
-    if results.complete:
-        return 0
-    print(f"ba-eval: {arguments.run_folder}: {results.lacks()}", file=sys.stderr)
-    return 3
+    return exit_code([results])

@@ -20,24 +20,26 @@ from ba_eval.stats.intervals import CONFIDENCE, UNDEFINED, Estimate, mean_interv
 _LEAST_P = 1e-6
 
 
-def seeds_interval(strata: Sequence[npt.ArrayLike], *, confidence: float = CONFIDENCE) -> Estimate:
+def seeds_interval(
+    strata: Sequence[npt.ArrayLike], *, limits: tuple[float, float] = (0.0, 1.0), confidence: float = CONFIDENCE
+) -> Estimate:
     """The mean over benchmarks, seeds and problems, with its interval.
 
     `strata` holds one array (S, P_b) for each benchmark, the seeds in one order. With one seed it is
-    `mean_interval` over problems alone. A problem that is NaN for some seed is left out.
+    `mean_interval` over problems alone. `limits` are the bounds of a value; a problem with a NaN is left out.
     """
     grids = [_whole(stratum) for stratum in strata]
     if not grids or any(grid.shape[1] == 0 for grid in grids):
         return UNDEFINED
     if grids[0].shape[0] == 1:
-        return mean_interval([grid[0] for grid in grids], confidence=confidence)
+        return mean_interval([grid[0] for grid in grids], limits=limits, confidence=confidence)
     value = float(np.mean([grid.mean() for grid in grids]))
     if any(grid.shape[1] < 2 for grid in grids):
         return Estimate(value)
     seeds, interaction = _seed_part(grids)
     se, margin = _levels((seeds, grids[0].shape[0] - 1), _problem_part(grids), interaction)
     half = margin(confidence)
-    return Estimate(value, max(value - half, 0.0), min(value + half, 1.0), se)
+    return Estimate(value, max(value - half, limits[0]), min(value + half, limits[1]), se)
 
 
 def seeds_difference(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ba_eval.compare import Comparison
 from ba_eval.results import Results
 from ba_eval.stats import CONFIDENCE, POWER, Estimate
-from ba_eval.tables.export import csv, json
+from ba_eval.tables.export import csv, flat, json
 from ba_eval.tables.formats import RENDERERS
 from ba_eval.tables.sheet import Cell, Column, Line, Sheet, cell, interval, number, percent
 
@@ -98,10 +98,7 @@ def _needed(count: float, factor: float) -> str:
 
 
 def _record(one: Comparison) -> dict[str, object]:
-    flat: dict[str, object] = {}
+    record: dict[str, object] = {}
     for name, value in vars(one).items():
-        if isinstance(value, Estimate):
-            flat |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high, f"{name}_se": value.se}
-        else:
-            flat[name] = value
-    return flat
+        record |= flat(name, value) if isinstance(value, Estimate) else {name: value}
+    return record

@@ -37,7 +37,7 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                     "benchmark": facts.name,
                     "problems": cell.problems,
                     "n": facts.n,
-                    **_estimate("avg", cell.avg),
+                    **flat("avg", cell.avg),
                     "standing": cell.standing,
                     **_estimates("pass", cell.pass_at),
                     **_estimates("maj", cell.maj_at),
@@ -59,7 +59,7 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                 {
                     **head,
                     "benchmark": SUITE,
-                    **_estimate("avg", model.suite_avg),
+                    **flat("avg", model.suite_avg),
                     "standing": model.suite_standing,
                     **_estimates("pass", model.suite_pass_at),
                     **_estimates("maj", model.suite_maj_at),
@@ -80,7 +80,8 @@ def csv(rows: Sequence[Mapping[str, Any]]) -> str:
     return file.getvalue()
 
 
-def _estimate(name: str, estimate: Estimate) -> dict[str, float]:
+def flat(name: str, estimate: Estimate) -> dict[str, float]:
+    """An estimate as four columns."""
     return {
         name: estimate.value,
         f"{name}_low": estimate.low,
@@ -90,7 +91,7 @@ def _estimate(name: str, estimate: Estimate) -> dict[str, float]:
 
 
 def _estimates(name: str, at: Mapping[int, Estimate]) -> dict[str, float]:
-    return {column: value for k, estimate in at.items() for column, value in _estimate(f"{name}@{k}", estimate).items()}
+    return {column: value for k, estimate in at.items() for column, value in flat(f"{name}@{k}", estimate).items()}
 
 
 def _value(value: Any) -> str:

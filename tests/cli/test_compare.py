@@ -54,4 +54,4 @@ def test_an_incomplete_run_exits_3(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_an_unknown_baseline_is_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(run), "--baseline", "tokens"]) == 2
-    assert "did you mean token?" in capsys.readouterr().err
+    assert "did you mean 'token'?" in capsys.readouterr().err
