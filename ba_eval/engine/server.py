@@ -12,8 +12,10 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ba_eval.engine.request import Completion, Request
-from ba_eval.engine.server_api import Answer, Body, Refused, Unusable, base_url, read_answer
+from ba_eval.engine.server_api import Answer, Body, Refused, Unusable, base_url, choose_model, read_answer
 from ba_eval.engine.thinking import find_stop
 from ba_eval.errors import BaEvalError, InputError, MachineError
 
@@ -63,11 +65,11 @@ class ServerEngine:
         self._concurrency = concurrency or CONCURRENCY * len(urls)
         self._give_up, self._backoff = give_up_seconds, backoff_seconds
         self._results: queue.SimpleQueue[Completion | BaseException] = queue.SimpleQueue()
-        self._client = self._make_client(timeout_seconds)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
+        self._client = self._call(self._make_client(timeout_seconds))
         try:
             model, version = self._call(self._probe(model))
         except BaseException:
@@ -112,19 +114,21 @@ class ServerEngine:
             return
         with contextlib.suppress(Exception):
             self._call(self._cancel())
-            self._call(self._client.aclose())
+            self._call(self._client.close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5.0)
         self._loop.close()
 
-    def _make_client(self, timeout: float) -> Any:
-        import httpx
+    async def _make_client(self, timeout: float) -> Any:
+        # httpx, used elsewhere, costs several times the CPU time a request with many in flight.
+        import aiohttp
 
         key = next((os.environ[name] for name in API_KEY_VARIABLES if os.environ.get(name)), None)
-        return httpx.AsyncClient(
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0), pool=None),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=self._concurrency),
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0)),
             headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
+            trust_env=True,
         )
 
     def _call(self, coroutine: Any) -> Any:
@@ -134,32 +138,34 @@ class ServerEngine:
 
     async def _probe(self, model: str | None) -> tuple[str, str | None]:
         """Finds the model's id on every server, and the first server's version."""
-        import httpx
-
         for address in self._addresses:
             try:
-                answer = await self._client.get(f"{address.url}/models", timeout=20.0)
-            except (httpx.HTTPError, OSError) as error:
-                raise MachineError(
-                    f"{address.url}: no answer ({error or type(error).__name__}); is the server running there?"
-                ) from None
-            if answer.status_code in (401, 403):
-                raise InputError(f"{address.url}: refuses the API key ({answer.status_code}); set BA_EVAL_API_KEY")
-            served = []
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                served = [str(entry["id"]) for entry in answer.json()["data"]]
-            if model is None and len(served) == 1:
-                model = served[0]
-            elif model is None:
-                raise InputError(f"{address.url}: name the model: {', '.join(served[:10]) or 'the server lists none'}")
-            elif served and model not in served:
-                raise InputError(f"{address.url}: has no model '{model}'; it has: {', '.join(served[:10])}")
+                status, _, content = await self._fetch(f"{address.url}/models")
+            except Unusable as fault:
+                raise MachineError(f"{address.url}: {fault}; is the server running there?") from None
+            if status in (401, 403):
+                raise InputError(f"{address.url}: refuses the API key ({status}); set BA_EVAL_API_KEY")
+            model = choose_model(address.url, model, content)
         assert model is not None
         version = None
-        with contextlib.suppress(httpx.HTTPError, OSError, ValueError, KeyError, TypeError, AttributeError):
-            root = self._addresses[0].url.removesuffix("/v1")
-            version = str((await self._client.get(f"{root}/version", timeout=20.0)).json()["version"])
+        with contextlib.suppress(Unusable, msgspec.DecodeError, KeyError, TypeError):
+            _, _, content = await self._fetch(f"{self._addresses[0].url.removesuffix('/v1')}/version")
+            version = str(msgspec.json.decode(content)["version"])
         return model, version
+
+    async def _fetch(self, url: str, body: bytes | None = None) -> tuple[int, Mapping[str, str], bytes]:
+        """One HTTP request. Returns (status, headers, body); raises Unusable where no whole answer comes."""
+        import aiohttp
+
+        try:
+            request = self._client.get(url) if body is None else self._client.post(url, data=body)
+            async with request as response:
+                return response.status, response.headers, await response.read()
+        except asyncio.TimeoutError as error:
+            raise Unusable(f"no answer in time ({type(error).__name__})", server_down=True) from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            what = str(error) or type(error).__name__
+            raise Unusable(f"no answer ({what})", server_down=True) from None
 
     def _begin(self, request: Request) -> None:
         if not self._tasks:
@@ -233,15 +239,9 @@ class ServerEngine:
             address.retry_at = time.monotonic() + wait
 
     async def _ask(self, address: _Address, request: Request) -> Answer:
-        import httpx
-
-        try:
-            response = await self._client.post(f"{address.url}/chat/completions", content=self._body.encode(request))
-        except httpx.TimeoutException as error:
-            raise Unusable(f"no answer in time ({type(error).__name__})", server_down=True) from None
-        except (httpx.HTTPError, OSError) as error:
-            raise Unusable(f"{error or type(error).__name__}", server_down=True) from None
-        return read_answer(address.url, response.status_code, response.headers, response.content)
+        return read_answer(
+            address.url, *await self._fetch(f"{address.url}/chat/completions", self._body.encode(request))
+        )
 
 
 def _completion(request: Request, answer: Answer, seconds: float) -> Completion:

@@ -96,6 +96,23 @@ def base_url(url: str) -> str:
     return plain if urlsplit(plain).path.strip("/") else f"{plain.rstrip('/')}/v1"
 
 
+def choose_model(url: str, model: str | None, listing: bytes) -> str:
+    """Returns the model to ask for, given what a server lists under /models (which some do not have).
+
+    Raises InputError where none is named and there is not just one, or where the server has no such model.
+    """
+    served: list[str] = []
+    with contextlib.suppress(msgspec.DecodeError, KeyError, TypeError):
+        served = [str(entry["id"]) for entry in msgspec.json.decode(listing)["data"]]
+    if model is None and len(served) == 1:
+        return served[0]
+    if model is None:
+        raise InputError(f"{url}: name the model: {', '.join(served[:10]) or 'the server lists none'}")
+    if served and model not in served:
+        raise InputError(f"{url}: has no model '{model}'; it has: {', '.join(served[:10])}")
+    return model
+
+
 def read_answer(url: str, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
     """Reads a server's answer.
 
