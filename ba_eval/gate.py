@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -100,8 +100,7 @@ def check(
 
 
 def _check_complete(model: str, gate: str, results: Results, name: str) -> Finding:
-    cells = {place: cell for place, cell in results.cells.items() if place[0] == name}
-    lacks = replace(results, cells=cells).lacks()
+    lacks = results.only(name).lacks()
     return Finding(model, gate, not lacks, lacks or "every sample generated and graded")
 
 

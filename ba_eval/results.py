@@ -59,6 +59,8 @@ class Cell:
     reason: npt.NDArray[np.int32]
     """Which of `reason_texts` the verdict (or the failed generation) gave, -1 for none."""
     reason_texts: tuple[str, ...]
+    graders: tuple[str, ...] = ()
+    """Name and version of the graders whose verdicts count, as `math 1`."""
     answers: npt.NDArray[np.int32] | None = None
     """Which extracted answer of its problem, -1 for none; None where `load` was not asked for answers."""
     answer_texts: tuple[tuple[str, ...], ...] = ()
@@ -142,6 +144,10 @@ class Results:
         counts = {name: self.total(state) for name, state in _LACKS.items()}
         return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
+    def only(self, model: str) -> "Results":
+        """The results with the cells of one model."""
+        return replace(self, cells={place: cell for place, cell in self.cells.items() if place[0] == model})
+
     def table(self, ks: tuple[int, ...] | None = None) -> "pandas.DataFrame":
         """The numbers of `ba-eval table` as a data frame, one row a model and benchmark (see docs/statistics.md)."""
         from ba_eval.tables import frame
@@ -181,6 +187,7 @@ class _VerdictLine(msgspec.Struct, gc=False):
     index: int
     outcome: Literal["correct", "wrong", "undecided", "error"]
     reason: str
+    grader: str
 
 
 class _AnswerLine(_VerdictLine, gc=False):
@@ -213,10 +220,12 @@ def _load_cell(run: Path, model: PlannedModel, benchmark: PlannedBenchmark, key:
     graded = np.full(shape, State.MISSING, dtype=np.int8)
     graded_reason = np.full(shape, -1, dtype=np.int32)
     extracted = np.full(shape, -1, dtype=np.int32)
+    graders: set[str] = set()
     texts: list[dict[str, int]] = [{} for _ in benchmark.problem_ids]
     path = records_path(run, "verdicts", model.name, benchmark.name)
     for verdicts, spots in wanted.pick(path, _AnswerLine if answers else _VerdictLine):
         graded.flat[spots] = [_OUTCOMES[line.outcome] for line in verdicts]
+        graders.update(line.grader for line in verdicts)
         graded_reason.flat[spots] = [reasons.setdefault(line.reason, len(reasons)) for line in verdicts]
         for line, spot in zip(verdicts, spots.tolist(), strict=True) if answers else ():
             known, text = texts[spot // n], getattr(line, "extracted", None)
@@ -231,6 +240,7 @@ def _load_cell(run: Path, model: PlannedModel, benchmark: PlannedBenchmark, key:
         tokens=tokens,
         reason=np.where(counts, graded_reason, reason),
         reason_texts=tuple(reasons),
+        graders=tuple(sorted(graders)),
         answers=np.where(counts, extracted, -1) if answers else None,
         answer_texts=tuple(map(tuple, texts)) if answers else (),
     )

@@ -57,6 +57,19 @@ def make_run(
     )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_bytes(msgspec.json.encode(run_plan))
+    components = {
+        run_plan.keys[model.name][benchmark.name]: {
+            "weights": model.weights,
+            "benchmark content": benchmark.content,
+            "benchmark prompt": "{problem}",
+            "sampling": {"temperature": 1.0, "top_p": 0.7, "max_tokens": benchmark.max_tokens},
+            "seed": run_plan.seed,
+        }
+        for model in run_plan.models
+        for benchmark in run_plan.benchmarks
+    }
+    (folder / "keys.json").write_bytes(msgspec.json.encode(components))
+    (folder / "run.yaml").write_text("k: [1]\n")
     for model, row in arrays.items():
         for benchmark, grid in zip(run_plan.benchmarks, row.values(), strict=True):
             _write_cell(folder, run_plan, model, benchmark, grid, change)

@@ -9,7 +9,20 @@ from ba_eval import __version__
 from ba_eval.errors import BaEvalError
 
 # Shown in this order by `ba-eval --help`.
-COMMANDS = ("eval", "status", "table", "compare", "gate", "regrade", "train", "benchmarks", "judge", "sandbox", "doctor")
+COMMANDS = (
+    "eval",
+    "status",
+    "table",
+    "compare",
+    "leaderboard",
+    "gate",
+    "regrade",
+    "train",
+    "benchmarks",
+    "judge",
+    "sandbox",
+    "doctor",
+)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,0 +1,188 @@
+"""Ranks the models of many runs; only what was measured the same way is ranked together."""
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ba_eval.compare import ALPHA, align
+from ba_eval.errors import InputError
+from ba_eval.records import PlannedModel
+from ba_eval.results import Cell, Results
+from ba_eval.stats import Estimate, holm, mean_interval, sign_flip_p
+from ba_eval.yaml_file import read_mapping
+
+# What of run.yaml decides how a statement became a prompt, besides the model's own chat template.
+_PROMPT_SETTINGS = ("template", "template_args", "system")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of one run."""
+
+    label: str
+    """The model's name, with its run where that is not enough."""
+    run: str
+    model: PlannedModel
+    rank: tuple[int, int] | None
+    """The best and the worst rank that its paired tests leave open; None where its score is undefined."""
+    suite: Estimate
+    """The mean over the benchmarks of avg@n."""
+    benchmarks: dict[str, Estimate]
+    tokens: float
+    truncated: float
+    lacks: str
+    """What is missing of its samples; empty where nothing is."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Entries that were measured the same way, by rank."""
+
+    entries: tuple[Entry, ...]
+    differs: tuple[str, ...]
+    """How the measurement differs from that of the first group; empty for that."""
+
+
+def leaderboard(runs: Sequence[Results]) -> list[Group]:
+    """Groups and ranks the models of the runs; the largest group comes first.
+
+    Measured the same way: same benchmarks, content, prompt settings, sampling parameters and grader. n may differ:
+    avg@n does not depend on it. Raises InputError where a run does not say how it was made.
+    """
+    members: dict[str, list[tuple[Results, PlannedModel]]] = {}
+    measures: dict[str, Mapping[str, Any]] = {}
+    for results in runs:
+        for model in results.plan.models:
+            measure = _measure(results, model)
+            key = json.dumps(measure, sort_keys=True)
+            measures[key] = measure
+            members.setdefault(key, []).append((results, model))
+    names = [model.name for results in runs for model in results.plan.models]
+    repeated = {name for name in names if names.count(name) > 1}
+    order = sorted(members, key=lambda key: -len(members[key]))
+    return [
+        Group(
+            entries=tuple(_rank(members[key], repeated)),
+            differs=tuple(_differences(measures[order[0]], measures[key])) if key != order[0] else (),
+        )
+        for key in order
+    ]
+
+
+def _measure(results: Results, model: PlannedModel) -> dict[str, Any]:
+    """How a model was measured: benchmark -> what decides its score besides the model and chance."""
+    components = _keys(results.run)
+    settings, _ = read_mapping(results.run / "run.yaml")
+    measure = {}
+    for benchmark in sorted(results.plan.benchmarks, key=lambda benchmark: benchmark.name):
+        key = results.plan.keys[model.name][benchmark.name]
+        if key not in components:
+            raise InputError(f"{results.run / 'keys.json'}: lacks the key of {model.name} on {benchmark.name}")
+        parts = components[key]
+        measure[benchmark.name] = {
+            "content": benchmark.content,
+            "problems": len(benchmark.problem_ids),
+            "apart": len(benchmark.excluded),
+            "prompt": parts.get("benchmark prompt"),
+            "engine arguments": parts.get("engine arguments") or {},
+            **{name: settings.get(name) or None for name in _PROMPT_SETTINGS},
+            **(parts.get("sampling") or {}),
+            "grader": ", ".join(_graders(results, model.name, benchmark.name)),
+        }
+    return measure
+
+
+def _graders(results: Results, model: str, benchmark: str) -> tuple[str, ...]:
+    # A model without any verdict yet is graded as the others of its run are.
+    column = (cell.graders for (_, name), cell in results.cells.items() if name == benchmark and cell.graders)
+    return results.cells[model, benchmark].graders or next(column, ())
+
+
+def _keys(run: Path) -> dict[str, dict[str, Any]]:
+    try:
+        keys: dict[str, dict[str, Any]] = json.loads((run / "keys.json").read_bytes())
+    except (OSError, ValueError):
+        raise InputError(f"{run}: has no readable keys.json, which says how its samples were made") from None
+    return keys
+
+
+def _differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    found = [f"no {name}" for name in first if name not in other]
+    found += [f"also {name}" for name in other if name not in first]
+    for name in (name for name in first if name in other):
+        for part in sorted({*first[name], *other[name]}):
+            before, after = first[name].get(part), other[name].get(part)
+            if before != after:
+                short = f" {after}, not {before}" if len(f"{before}{after}") < 80 else " differs"
+                found.append(f"{name}: {part}{short}")
+    return found
+
+
+def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str]) -> list[Entry]:
+    cells = [
+        [
+            results.cells[model.name, benchmark.name]
+            for benchmark in sorted(results.plan.benchmarks, key=lambda b: b.name)
+        ]
+        for results, model in members
+    ]
+    suites = [mean_interval([cell.in_score.scores for cell in row]) for row in cells]
+    known = [number for number, suite in enumerate(suites) if suite.defined]
+    ranks = _rank_intervals([cells[number] for number in known], [suites[number].value for number in known])
+    of = dict(zip(known, ranks, strict=True))
+    entries = [
+        _entry(results, model, cells[number], suites[number], of.get(number), model.name in repeated)
+        for number, (results, model) in enumerate(members)
+    ]
+    return sorted(entries, key=lambda entry: -entry.suite.value if entry.suite.defined else math.inf)
+
+
+def _rank_intervals(cells: Sequence[Sequence[Cell]], values: Sequence[float]) -> list[tuple[int, int]]:
+    """Best and worst possible rank of each: all pairs tested on the suite mean, after Holm."""
+    pairs = list(itertools.combinations(range(len(cells)), 2))
+    adjusted = holm([_test(cells[a], cells[b]) for a, b in pairs])
+    above, below = [0] * len(cells), [0] * len(cells)
+    for (a, b), p in zip(pairs, adjusted, strict=True):
+        if p < ALPHA:
+            better, worse = (a, b) if values[a] > values[b] else (b, a)
+            above[worse] += 1
+            below[better] += 1
+    return [(1 + above[number], len(cells) - below[number]) for number in range(len(cells))]
+
+
+def _test(a: Sequence[Cell], b: Sequence[Cell]) -> float:
+    aligned = [align(left, right) for left, right in zip(a, b, strict=True)]
+    return sign_flip_p([left.scores - right.scores for left, right in aligned])
+
+
+def _entry(
+    results: Results,
+    model: PlannedModel,
+    cells: Sequence[Cell],
+    suite: Estimate,
+    rank: tuple[int, int] | None,
+    repeated: bool,
+) -> Entry:
+    generated = [cell.in_score.tokens >= 0 for cell in cells]
+    return Entry(
+        label=f"{results.run.name}/{model.name}" if repeated else model.name,
+        run=str(results.run),
+        model=model,
+        rank=rank,
+        suite=suite,
+        benchmarks={cell.benchmark.name: mean_interval([cell.in_score.scores]) for cell in cells},
+        tokens=_mean([cell.in_score.tokens[made] for cell, made in zip(cells, generated, strict=True)]),
+        truncated=_mean([cell.in_score.truncated[made] for cell, made in zip(cells, generated, strict=True)]),
+        lacks=results.only(model.name).lacks(),
+    )
+
+
+def _mean(parts: Sequence[Any]) -> float:
+    """The mean of the parts' means, NaN where one has nothing."""
+    return float(np.mean([float(part.mean()) if part.size else math.nan for part in parts]))
