@@ -82,3 +82,17 @@ def test_check_of_real_copies(shared: Path, capsys: pytest.CaptureFixture[str]) 
     out = capsys.readouterr().out
     assert "math500: 500 problems; golds aa253d39c4d8c269" in out
     assert "livecodebench@v6: 175 problems" in out and "public tests only" in out
+
+
+def test_check_runs_the_reference_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.yaml").write_text("title: Mine\nkind: code-function\nprompt: '{problem}'\n")
+    (tmp_path / "mine.jsonl").write_text(
+        '{"id": "a", "problem": "Add.", "entry_point": "f", "tests": [{"args": [1, 2], "expected": 3}],'
+        ' "reference": "def f(a, b):\\n    return a + b\\n"}\n'
+        '{"id": "b", "problem": "Add.", "tests": [{"stdin": "1 2\\n", "stdout": "3\\n"}],'
+        ' "reference": "print(12)\\n"}\n'
+    )
+    assert main(["benchmarks", "check", "smoke_code", str(tmp_path / "mine.yaml"), "--references"]) == 0
+    out = capsys.readouterr().out
+    assert "references: 12 of 12 pass" in out
+    assert "references: 1 of 2 pass" in out and "\n       b: " in out
