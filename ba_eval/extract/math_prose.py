@@ -1,6 +1,7 @@
 r"""Answers that stand in prose: answer lines, closing statements, a bare answer, the last number."""
 
 import re
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
@@ -161,9 +162,8 @@ def _value_of(sentence: str, masked: _Masked, concluding: bool = False) -> str |
         lone = re.search(r"\x00\d+\x00[\s.]*$", sentence) if concluding else None
         return masked.shown(lone[0].strip(" .")) if lone else None
     sentence = re.sub(r"\s*\([^()]*\)\s*$", "", _trim(sentence))
-    last = None
-    for last in _VERB.finditer(sentence):
-        pass
+    verbs = list(_VERB.finditer(sentence))
+    last = verbs[-1] if verbs else None
     if last:
         rest = _trim(
             re.sub(
@@ -240,8 +240,8 @@ def _inner(text: str) -> str:
 # -- bare answers and last numbers
 
 
-_HEDGES = frozenset(
-    "about approximately approx roughly exactly answer around option choice sin cos tan ln log sqrt pi exp".split()
+_HEDGE = re.compile(
+    r"about|approximately|approx|roughly|exactly|answer|around|option|choice|sin|cos|tan|ln|log|sqrt|pi|exp", re.I
 )
 
 
@@ -257,7 +257,7 @@ def bare(text: str) -> Extraction | None:
     words = _WORD.findall(plain)
     number = re.search(r"\d", plain)
     before = _WORD.findall(plain[: number.start()]) if number else []
-    if len(words) > 3 or any(word.lower() not in _HEDGES for word in before):
+    if len(words) > 3 or not all(map(_HEDGE.fullmatch, before)):
         return None
     return Extraction(_trim(line), "bare") if _trim(line) else None
 
@@ -265,11 +265,9 @@ def bare(text: str) -> Extraction | None:
 def last_number(text: str) -> Extraction | None:
     """The last number of the text: only for benchmarks that are graded so."""
     for width in (400, 20_000, 1_000_000):
-        found = None
-        start = max(0, len(text) - width)
-        for found in _NUMBER.finditer(text, start):
-            pass
-        if found:
+        last = deque(_NUMBER.finditer(text, max(0, len(text) - width)), maxlen=1)
+        if last:
+            found = last[0]
             return Extraction(found[0].strip(), "last-number", start=found.start())
         if width >= len(text):
             break

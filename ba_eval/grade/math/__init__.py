@@ -28,7 +28,7 @@ def equivalent(a: str, b: str) -> Outcome:
     outcomes = {v.outcome for v in verdicts}
     for outcome in ("correct", "error", "undecided"):
         if outcome in outcomes:
-            return outcome  # type: ignore[return-value]
+            return outcome
     return "wrong"
 
 

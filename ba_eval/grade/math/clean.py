@@ -8,16 +8,17 @@ MAX_LENGTH = 4000
 """Longer answers are compared as text only."""
 
 _UNICODE = {
-    "−": "-", "–": "-", "—": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div ",
-    "∗": "*", "π": r"\pi ", "∞": r"\infty ", "√": r"\sqrt ", "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ",
-    "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ", "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ",
-    "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "º": r"^\circ ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ",
-    "γ": r"\gamma ", "δ": r"\delta ", "λ": r"\lambda ", "μ": r"\mu ", "µ": r"\mu ", "ω": r"\omega ", "φ": r"\phi ", "ϕ": r"\phi ",
-    "σ": r"\sigma ", "τ": r"\tau ", "ρ": r"\rho ", "ε": r"\epsilon ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
-    "ℕ": r"\mathbb{N}", "…": r"\ldots ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
-    "∶": ":", "：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "⟨": r"\langle ", "⟩": r"\rangle ", "′": "'",
-    "“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2009": r"\,", "\u202f": r"\,", "\u2061": "", "\u200b": "", "\ufeff": "",
-    "€": r"\$", "£": r"\$", "¥": r"\$", "₹": r"\$", "↔": " ", "∖": r"\setminus ",
+    "−": "-", "–": "-", "—": "-", "﹣": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ",
+    "÷": r"\div ", "∗": "*", "π": r"\pi ", "∞": r"\infty ", "√": r"\sqrt ", "≤": r"\le ", "≥": r"\ge ",
+    "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ", "∪": r"\cup ", "∩": r"\cap ",
+    "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ", "°": r"^\circ ", "º": r"^\circ ", "θ": r"\theta ",
+    "α": r"\alpha ", "β": r"\beta ", "γ": r"\gamma ", "δ": r"\delta ", "λ": r"\lambda ", "μ": r"\mu ", "µ": r"\mu ",
+    "ω": r"\omega ", "φ": r"\phi ", "ϕ": r"\phi ", "σ": r"\sigma ", "τ": r"\tau ", "ρ": r"\rho ", "ε": r"\epsilon ",
+    "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "…": r"\ldots ", "⌊": r"\lfloor ", "⌋": r"\rfloor ",
+    "⌈": r"\lceil ", "⌉": r"\rceil ", "∶": ":", "：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "⟨": r"\langle ",
+    "⟩": r"\rangle ", "′": "'", "“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2009": r"\,",
+    "\u202f": r"\,", "\u2061": "", "\u200b": "", "\ufeff": "", "€": r"\$", "£": r"\$", "¥": r"\$", "₹": r"\$",
+    "↔": " ", "∖": r"\setminus ",
 }  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -49,7 +50,7 @@ _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
-_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\ud800-\udfff]")
+_CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _REPAIRS = (
     ("\x0crac", r"\frac"),
     ("\times", r"\times"),

@@ -34,7 +34,7 @@ class Comparison:
             return True
         gold, answer = simple(gold), simple(answer)
         if "text" in (gold[0], answer[0]):
-            return gold[0] == answer[0] and gold[1].lower() == answer[1].lower()
+            return bool(gold[0] == answer[0] and gold[1].lower() == answer[1].lower())
         if "mod" in (gold[0], answer[0]):
             return self.congruences(gold, answer)
         if "rel" in (gold[0], answer[0]):
@@ -58,7 +58,7 @@ class Comparison:
         if "matrix" in kinds:
             return self.matrices(gold, answer)
         if kinds[0] in ("union", "inter", "minus") or kinds[1] in ("union", "inter", "minus"):
-            return kinds[0] == kinds[1] and self.unordered(gold[1:], answer[1:])
+            return self.unordered(gold[1:], answer[1:]) if kinds[0] == kinds[1] else False
         if kinds == ("tuple", "tuple"):
             if len(gold) != len(answer) or (len(gold) == 5 and gold[1:3] != answer[1:3]):
                 return False
@@ -80,9 +80,9 @@ class Comparison:
         if "ratio" in kinds:
             return self.ratios(gold, answer)
         if "base" in kinds:
-            return kinds == ("base", "base") and gold[1:] == answer[1:]
+            return bool(kinds == ("base", "base") and gold[1:] == answer[1:])
         if "dots" in kinds:
-            return kinds[0] == kinds[1]
+            return bool(kinds[0] == kinds[1])
         return self.values(gold, answer)
 
     def ordered(self, items: tuple[Node, ...], others: tuple[Node, ...]) -> bool | None:

@@ -21,7 +21,7 @@ def decide(
     gold: str, answer: str, unit: str = "", absolute: float | None = None, relative: float | None = None
 ) -> Decision:
     """Returns the decision on one pair; never raises for what an answer says."""
-    if (known := fast.decide(gold, answer)) is not None and (known[0] or absolute is None and relative is None):
+    if (known := fast.decide(gold, answer)) is not None and (known[0] or (absolute is None and relative is None)):
         return ("correct", "equal", known[1]) if known[0] else ("wrong", "not equal", known[1])
     a, b = clean(gold), clean(answer)
     if not b:
@@ -113,9 +113,7 @@ def _spellings(text: str, decimal: bool) -> Iterator[str]:
         yield _LIST_OF_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
     yield text
     match = _DECIMAL_COMMA.fullmatch(text)
-    if match and decimal:
-        yield f"{match[1]}{match[2]}.{match[3]}"
-    elif (
+    if (match and decimal) or (
         match
         and (len(match[3]) != 3 or match[2] == "0")
         and (len(match[3]) > 1 or len(match[2]) > 1)
@@ -129,8 +127,8 @@ def _spellings(text: str, decimal: bool) -> Iterator[str]:
 # -- words, choices, times
 
 _NOTHING = re.compile(
-    r"(?:there (?:is|are) )?no (?:real |integer |positive |such )?(?:solutions?|values?|numbers?)|none|empty(?: set)?|emptyset|varnothing|dne|"
-    r"does not exist|no such \w+"
+    r"(?:there (?:is|are) )?no (?:real |integer |positive |such )?(?:solutions?|values?|numbers?)|none|dne|"
+    r"empty(?: set)?|emptyset|varnothing|does not exist|no such \w+"
 )
 _TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|normal|sc|sf)?|mathrm|mathbf|mathit|mbox|operatorname|emph)(?![A-Za-z])\s*"
@@ -157,13 +155,9 @@ def _words(gold: str, answer: str) -> tuple[bool, str] | None:
     """Decides golds that are words, a choice letter or a time of day; None where the gold is mathematics."""
     inner = _TEXT_COMMAND.sub("", gold).replace("{", "").replace("}", "").strip()
     given = _TEXT_COMMAND.sub("", answer).replace("{", "").replace("}", "").strip()
-    if (
-        (match := _CHOICE.fullmatch(inner))
-        and (match[1].isupper() or "(" in inner)
-        and (inner[0] == "(" or len(inner) == 1)
-    ):
-        if len(inner) > 1 or match[1].isupper():
-            return _choice(match[1].upper(), given, strict="(" not in inner)
+    match = _CHOICE.fullmatch(inner)
+    if match and (match[1].isupper() or inner[0] == "("):
+        return _choice(match[1].upper(), given, strict="(" not in inner)
     clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
     if clock and other and int(clock[2]) < 60:
         half, other_half = (re.sub(r"[^apm]", "", c[3].lower()) for c in (clock, other))

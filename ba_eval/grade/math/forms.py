@@ -23,7 +23,7 @@ def canonical(node: Node) -> Node:
         inner = canonical(node[1])
         if inner[0] == "num":
             return ("num", -inner[1])
-        return inner[1] if inner[0] == "neg" else ("neg", inner)  # type: ignore[no-any-return]
+        return inner[1] if inner[0] == "neg" else ("neg", inner)
     if kind == "dec":
         return ("num", node[1])
     if kind in ("set", "union", "inter"):
@@ -32,7 +32,7 @@ def canonical(node: Node) -> Node:
 
 
 def simple(node: Node) -> Node:
-    """Unwraps what stands alone: units, sets and lists of one, `(p, q) = (3, 2)` into p = 3, q = 2; adds up matrices."""
+    """Unwraps units, sets and lists of one; makes p = 3, q = 2 of `(p, q) = (3, 2)`; works out matrices."""
     while True:
         if node[0] == "unit" or (node[0] in ("set", "list") and len(node) == 2):
             node = node[1]
@@ -40,7 +40,7 @@ def simple(node: Node) -> Node:
             if len(node[2]) != len(node[3]):
                 return node
             node = ("list", *(("rel", "=", a, b) for a, b in zip(node[2][3:], node[3][3:], strict=True)))
-        elif node[0] == "fn" and node[1] == "det" and node[2][0] == "matrix" and (value := _determinant(node[2][1])):
+        elif node[:2] == ("fn", "det") and node[2][0] == "matrix" and (value := _determinant(node[2][1])):
             node = value
         elif node[0] in ("add", "mul", "neg", "div", "pow") and any(part[0] in ("matrix",) for part in children(node)):
             return _matrix(node) or node

@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from ba_eval.benchmark.problem import Problem
-from ba_eval.extract.math import Extraction, extract_answer
+from ba_eval.extract.math import extract_answer
+from ba_eval.extract.math_prose import Extraction
 from ba_eval.extract.thinking import split_thinking
 from ba_eval.grade.math import fast
 from ba_eval.grade.math.clean import MAX_LENGTH, clean

@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 from ba_eval.grade.math.exact import MAX_FACTORIAL, TooLarge, exact
+from ba_eval.grade.math.tokens import names
 from ba_eval.grade.math.tree import Node, children, contains, symbols
 
 MAX_PRECISION = 6000
 MAX_TERMS = 3000
 _POINTS = 4
 _TRIES = 24
+_SAME_NAME = names("sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf")
 _INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "binomial", "gcd", "lcm", "big"})
 
 
@@ -150,8 +152,8 @@ def _function(name: str, values: list[Any], mp: Any) -> Any:
         "arctanh": mp.atanh,
         "acot": lambda v: mp.pi / 2 - mp.atan(v),
     }
-    for same_name in "sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf".split():
-        functions[same_name] = getattr(mp, same_name)
+    if name in _SAME_NAME:
+        return getattr(mp, name)(value)
     if name not in functions:
         raise Undefined(name)
     return functions[name](value)
@@ -193,7 +195,8 @@ def needed_precision(*nodes: Node) -> int:
 
 def _weight(node: Node) -> int:
     if node[0] in ("num", "dec"):
-        return (node[1].numerator.bit_length() + node[1].denominator.bit_length()) * 2 // 3 + 1
+        value: Fraction = node[1]
+        return (value.numerator.bit_length() + value.denominator.bit_length()) * 2 // 3 + 1
     if node[0] == "pow" and (exponent := _small(node[2])) is not None:
         return min(abs(exponent), 10_000) * max(1, _weight(node[1]))
     if node[0] == "fact":
@@ -222,19 +225,19 @@ def _alternates(node: Node) -> bool:
 
 
 def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
-    """Yields the values of both trees at random points where both are defined, and whether a coordinate is negative.
+    """Yields the values of both trees at random points where both have one, and whether a coordinate is negative.
 
-    Symbols stand for positive numbers; for whole ones where floors, factorials, binomials or powers of a negative number
-    occur; also for negative ones where an absolute value occurs. The points depend on nothing but the names.
+    Symbols stand for positive numbers; for whole ones where floors, factorials, binomials or powers of a negative
+    number occur; also for negative ones where an absolute value occurs. The points depend on nothing but the names.
     """
-    names = sorted(symbols(a) | symbols(b))
+    unknowns = sorted(symbols(a) | symbols(b))
     whole = any(contains(n, _INTEGER_ONLY) or _alternates(n) for n in (a, b))
     signed = any(contains(n, frozenset({"abs"})) for n in (a, b))
-    draw = random.Random(" ".join(names))
+    draw = random.Random(" ".join(unknowns))
     for attempt in range(_TRIES):
         negative = signed and attempt % 2 == 1
         point = {}
-        for name in names:
+        for name in unknowns:
             size = mp.mpf(draw.randint(1, 30)) if whole else mp.mpf(draw.randint(10**17, 3 * 10**18)) / 10**18
             point[name] = -size if negative and draw.random() < 0.6 else size
         try:
@@ -295,7 +298,7 @@ def _same_constant(a: Node, b: Node) -> bool | None:
 
 
 def proportion(a: Node, b: Node) -> int | None:
-    """Returns the sign of k where a = k b at every point for one constant k, 0 where there is none, None if undefined."""
+    """Returns the sign of k where a = k b at every point, 0 where there is no such k, None where none is defined."""
     mp = context(min(needed_precision(a, b), 400))
     factor = None
     agreed = 0

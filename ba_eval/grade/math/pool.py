@@ -1,5 +1,6 @@
 """Worker processes that compare answers, started when first needed, killed and replaced when one overruns."""
 
+import contextlib
 import os
 import queue
 import select
@@ -73,21 +74,15 @@ class _Worker:
 
     def close(self) -> None:
         """Ends the process and reaps it."""
-        with self.process:
-            if self.process.poll() is None:
-                try:
-                    self.process.wait(0.2) if self._hung_up() else None
-                except subprocess.TimeoutExpired:
-                    pass
-                self.process.kill()
-
-    def _hung_up(self) -> bool:
-        assert self.process.stdin
-        try:
+        assert self.process.stdin and self.process.stdout
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
-        return True
+        try:
+            self.process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
 
 
 class Pool:

@@ -1,5 +1,6 @@
 """Sets of real numbers: intervals, unions, inequalities in one variable, compared by where their borders lie."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -41,7 +42,7 @@ def _test_points(borders: list[Any], mp: Any) -> list[Any]:
     for border in borders:
         step = (1 + abs(border)) * mp.mpf(10) ** -12
         points += [border, border - step, border + step]
-    points += [(x + y) / 2 for x, y in zip(borders, borders[1:], strict=False)]
+    points += [(x + y) / 2 for x, y in itertools.pairwise(borders)]
     if borders:
         points += [borders[0] - 1, borders[-1] + 1, borders[0] - mp.mpf(31) / 7, borders[-1] + mp.mpf(37) / 7]
     return points
@@ -86,9 +87,9 @@ def _interval(node: Node, mp: Any) -> Region | None:
 
     def holds(x: Any) -> bool:
         if _equal(x, low, mp):
-            return left_closed and (right_closed or low != high)
+            return bool(left_closed and (right_closed or low != high))
         if _equal(x, high, mp):
-            return right_closed
+            return bool(right_closed)
         return bool(low < x < high)
 
     return Region(holds, tuple(b for b in (low, high) if mp.isfinite(b)))

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from ba_eval.grade.math.tokens import names
 from ba_eval.grade.math.tree import Node
 
 _FUNCTIONS = {
     "ln": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min", "max": "Max",
     "gcd": "gcd", "lcm": "lcm", "Re": "re", "Im": "im", "arg": "arg", "sgn": "sign", "erf": "erf", "arcsinh": "asinh",
     "arccosh": "acosh", "arctanh": "atanh",
-} | {n: n for n in "sin cos tan cot sec csc asin acos atan acot sinh cosh tanh coth".split()}  # fmt: skip
+}  # fmt: skip
+_FUNCTIONS |= {n: n for n in names("sin cos tan cot sec csc asin acos atan acot sinh cosh tanh coth")}
 
 
 class _Unknown(Exception):

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ba_eval.grade.math.atoms import Atoms, multiply
+from ba_eval.grade.math.atoms import multiply
+from ba_eval.grade.math.commands import Commands
 from ba_eval.grade.math.tokens import CONSTANTS, DIVIDE, DOTS, FUNCTIONS, MULTIPLY, RELATIONS, OverLimit, Unreadable
 from ba_eval.grade.math.tree import Node, is_whole
 
@@ -25,7 +26,7 @@ def read(text: str) -> Node:
     return node
 
 
-class _Reader(Atoms):
+class _Reader(Commands):
     # -- collections and relations
 
     def collection(self, top: bool = False) -> Node:
@@ -106,7 +107,7 @@ class _Reader(Atoms):
             parts = [self.signed()]
             while True:
                 token = self.peek()
-                if self.done() or token not in ("+", "-", "\\pm", "\\mp") and token not in DOTS:
+                if self.done() or (token not in ("+", "-", "\\pm", "\\mp") and token not in DOTS):
                     break
                 self.at += 1
                 if token in DOTS:

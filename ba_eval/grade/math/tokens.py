@@ -93,7 +93,8 @@ class Cursor:
         i = self.at + skip
         if i >= len(self.tokens) or self.tokens[i][1] != "{":
             return None
-        depth, words = 0, []
+        depth = 0
+        words: list[str] = []
         for _, text, spaced in self.tokens[i:]:
             if text == "{":
                 depth += 1
@@ -108,7 +109,8 @@ class Cursor:
     def take_group(self) -> list[str]:
         """Reads a braced group as it stands, without its outer braces."""
         self.expect("{")
-        depth, parts = 1, []
+        depth = 1
+        parts: list[str] = []
         while True:
             token = self.take()
             depth += (token == "{") - (token == "}")
@@ -117,15 +119,20 @@ class Cursor:
             parts.append(token)
 
 
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan acot sinh cosh tanh coth ln log lg exp sqrt cbrt "
-    "abs floor ceil ceiling arcsinh arccosh arctanh min max gcd lcm binomial factorial Re Im sgn det arg erf".split()
+def names(text: str, prefix: str = "") -> frozenset[str]:
+    """Returns the words of a text as a set, each behind a prefix."""
+    return frozenset(prefix + word for word in text.split())
+
+
+FUNCTIONS = names(
+    "sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan acot sinh cosh tanh coth ln log lg exp "
+    "sqrt cbrt abs floor ceil ceiling arcsinh arccosh arctanh min max gcd lcm binomial factorial Re Im sgn det arg erf"
 )
 ALIASES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "ceiling": "ceil", "arccot": "acot"}
-GREEK = frozenset(
+GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
-    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega hbar ell partial nabla "
-    "mho aleph odot oplus dagger star AA".split()
+    "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega hbar ell partial "
+    "nabla mho aleph odot oplus dagger star AA"
 )
 CONSTANTS = {
     "pi": ("const", "pi"),
@@ -141,15 +148,14 @@ RELATIONS = {
     "\\sim": "~", "\\doteq": "~", "\\propto": "~", "\\in": "in", "\\notin": "notin", "\\to": "to", "\\rightarrow": "to",
     "\\mapsto": "to", "\\Rightarrow": "to", "\\implies": "to", "\\longrightarrow": "to",
 }  # fmt: skip
-TEXT = frozenset("\\" + n for n in "text textbf textit textrm textnormal mbox textsf texttt hbox textup".split())
-DECORATED = frozenset(
-    "\\" + n
-    for n in "overline vec overrightarrow bar hat tilde widehat dot ddot widetilde overset overleftrightarrow".split()
+TEXT = names("text textbf textit textrm textnormal mbox textsf texttt hbox textup", "\\")
+DECORATED = names(
+    "overline vec overrightarrow bar hat tilde widehat dot ddot widetilde overset overleftrightarrow", "\\"
 )
-STYLED = DECORATED | frozenset(
-    "\\" + n
-    for n in "mathrm mathbf mathit mathsf boldsymbol bm mathcal mathscr mathfrak operatorname operatorname* underline "
-    "boxed mathbb mathop cancel mathtt".split()
+STYLED = DECORATED | names(
+    "mathrm mathbf mathit mathsf boldsymbol bm mathcal mathscr mathfrak operatorname operatorname* underline boxed "
+    "mathbb mathop cancel mathtt",
+    "\\",
 )
 DOTS = frozenset(("\\ldots", "\\dots", "\\cdots", "\\dotsc", "\\dotsb", "...", "\\vdots", "\\ddots"))
 MULTIPLY = frozenset(("*", "\\cdot", "\\times", "\\ast", "\\bullet"))

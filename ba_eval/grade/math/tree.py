@@ -67,7 +67,7 @@ def operators(relation: Node) -> list[str]:
 
 def is_whole(node: Node) -> bool:
     """Tells whether a node is a written whole number."""
-    return node[0] == "num" and node[1].denominator == 1
+    return bool(node[0] == "num" and node[1].denominator == 1)
 
 
 def literal_number(token: str) -> Node:

@@ -3,6 +3,8 @@ r"""Splits a unit from a value: `15\mbox{ cm}^2`, `5.4 \text{ cents}`, `300 \mat
 import re
 from fractions import Fraction
 
+from ba_eval.grade.math.tokens import names
+
 _GROUP = r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{[^{}]*\}"
 _PLAIN = r"[A-Za-z]+\.?"
 _POWER = r"(?:\s*\^\s*(?:\{\s*[-+]?\d+\s*\}|[-+]?\d))?"
@@ -17,8 +19,8 @@ _LENGTH, _TIME, _MASS, _VOLUME, _ANGLE, _MONEY, _SPEED = "length", "time", "mass
 _KNOWN: dict[str, tuple[str, Fraction]] = {}
 
 
-def _define(dimension: str, scale: str | int, *names: str) -> None:
-    for name in names:
+def _define(dimension: str, scale: str | int, *spellings: str) -> None:
+    for name in spellings:
         _KNOWN[name] = (dimension, Fraction(scale))
 
 
@@ -48,18 +50,14 @@ _define(_MONEY, "1/100", "cent")
 _define(_ANGLE, 1, "degree", "deg", "°")
 _define("radian", 1, "radian", "rad")
 _define("percent", 1, "percent", "pct", "percentage", "%")
-_KEPT_WORDS = {
-    "or", "and", "pi", "sqrt", "sin", "cos", "tan", "log", "ln", "exp", "inf", "infinity", "am", "pm", "a.m.", "p.m.", "percent",
-    "percentage", "pct", "cot", "sec", "csc", "mod", "i", "e", "x", "y", "z", "U", "oo", "if", "for", "where", "when", "with",
-    "theta", "alpha", "beta", "lambda", "mu", "base",
-}  # fmt: skip
-_COMMON_SHORT = {
-    "cm", "mm", "km", "m", "ft", "in", "yd", "mi", "kg", "g", "mg", "lb", "lbs", "oz", "s", "sec", "min", "h", "hr", "hrs", "ml",
-    "mL", "L", "l", "mph", "kmh", "rpm", "V", "J", "W", "N", "Hz", "eV", "K", "A", "Pa", "mol", "kJ", "kW", "nm", "amu", "F", "C",
-    "cc", "sq", "usd", "th", "st", "nd", "rd",
-}  # fmt: skip
-
-
+_KEPT_WORDS = names(
+    "or and pi sqrt sin cos tan log ln exp inf infinity am pm a.m. p.m. percent percentage pct cot sec csc mod i "
+    "e x y z U oo if for where when with theta alpha beta lambda mu base"
+)
+_SHORT = names(
+    "cm mm km m ft in yd mi kg g mg lb lbs oz s sec min h hr hrs ml mL L l mph kmh rpm V J W N Hz eV K A Pa mol "
+    "kJ kW nm amu F C cc sq usd th st nd rd"
+)
 _TEMPERATURE = re.compile(
     r"\s*\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm|mbox|textrm)\s*\{)?\s*(?P<scale>C|F|K|Celsius|Fahrenheit)\s*\}?$"
 )
@@ -100,12 +98,12 @@ def _is_words(unit: str) -> bool:
 
 
 def _is_unit(words: str, letters: bool) -> bool:
-    names = re.findall(r"[A-Za-z]+", words)
-    if not names or any(n in _KEPT_WORDS or n.lower() in ("or", "and") for n in names):
+    found = re.findall(r"[A-Za-z]+", words)
+    if not found or any(n in _KEPT_WORDS or n.lower() in ("or", "and") for n in found):
         return False
     spaced = words[:1] in " \t"
-    first = names[0]
-    if first in _COMMON_SHORT:
+    first = found[0]
+    if first in _SHORT:
         return spaced or len(first) > 1 or (letters and first in ("m", "s", "g"))
     return len(first) >= 3 and (spaced or first.lower().rstrip("s") in _KNOWN)
 

@@ -1,0 +1,198 @@
+r"""Reads LaTeX commands: fractions, brackets, sets, environments, sums, styled text."""
+
+import re
+
+from ba_eval.grade.math.atoms import Atoms, multiply
+from ba_eval.grade.math.tokens import (
+    BIG,
+    CONSTANTS,
+    DECORATED,
+    DOTS,
+    FUNCTIONS,
+    GREEK,
+    MULTIPLY,
+    STYLED,
+    TEXT,
+    Unreadable,
+    names,
+)
+from ba_eval.grade.math.tree import Node
+
+_ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
+_ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
+_BETWEEN = {
+    "lfloor": ("\\rfloor", "floor"),
+    "lceil": ("\\rceil", "ceil"),
+    "lvert": ("\\rvert", "abs"),
+    "lVert": ("\\rVert", "abs"),
+    "|": ("\\|", "abs"),
+}
+
+
+class Commands(Atoms):
+    """The part of the grammar that starts with a backslash."""
+
+    def command(self) -> Node:
+        token = self.take()
+        name = token[1:]
+        if name == "frac":
+            return ("div", self.argument(), self.argument())
+        if name in CONSTANTS:
+            return CONSTANTS[name]
+        if name in ("imath", "jmath"):
+            return ("const", "i")
+        if name == "binom":
+            return ("fn", "binomial", self.argument(), self.argument())
+        if name in ("angle", "triangle", "measuredangle"):
+            return ("sym", f"angle {self.run_of_letters()}")
+        if name in FUNCTIONS:
+            return self.function(name)
+        if name in GREEK:
+            return self.symbol({"varepsilon": "epsilon", "varphi": "phi", "vartheta": "theta"}.get(name, name))
+        if name in _BETWEEN:
+            return self.between(*_BETWEEN[name])
+        if name in ("{", "lbrace"):
+            return self.braces()
+        if name == "lbrack":
+            self.at -= 1
+            self.tokens[self.at] = ("op", "[", False)
+            return self.bracketed()
+        if name == "langle":
+            with self:
+                inner = self.collection()
+            self.expect("\\rangle")
+            return ("tuple", "(", ")", *(inner[1:] if inner[0] == "list" else (inner,)))
+        if name == "begin":
+            return self.environment()
+        if token in TEXT or token in STYLED:
+            return self.styled(token)
+        if name in ("emptyset", "varnothing"):
+            return ("set",)
+        if token in DOTS:
+            return ("dots",)
+        if token in BIG:
+            return self.big(name)
+        if name.isalpha() and self.peek() not in ("{", "["):
+            # A command that is not known stands for itself, as any letter does.
+            return self.symbol(name)
+        raise Unreadable(f"the command {token[:20]!r}")
+
+    def big(self, name: str) -> Node:
+        """A sum, product, integral or limit: (big, name, lower, upper, body)."""
+        lower: Node = ("dots",)
+        upper: Node = ("dots",)
+        while self.peek() in ("_", "^"):
+            if self.take() == "_":
+                lower = self.group() if self.peek() == "{" else self.argument()
+            else:
+                upper = self.exponent()
+        with self:
+            body = self.power()
+            while self.starts_factor() or self.peek() in MULTIPLY:
+                if self.peek() in MULTIPLY:
+                    self.at += 1
+                body = multiply(body, self.power())
+        return ("big", name, lower, upper, body)
+
+    def run_of_letters(self) -> str:
+        if self.peek() == "{":
+            return "".join(self.take_group())
+        letters: list[str] = []
+        while self.kind() == "word" or (letters and self.peek() == "_"):
+            letters.append("_" + self.subscript() if self.peek() == "_" else self.take())
+        return "".join(letters)
+
+    def braces(self) -> Node:
+        """A set: its elements, or the condition of {x | condition}."""
+        with self:
+            if self.accept("\\}", "\\rbrace"):
+                return ("set",)
+            bars, self.bars = self.bars, 1
+            self.ratios = False
+            inner = self.collection()
+            self.ratios = True
+            condition = self.accept("|", ":", "\\mid")
+            if condition:
+                inner = self.collection()
+            self.bars = bars
+        self.expect("\\}", "\\rbrace")
+        if condition:
+            return inner
+        return ("set", *(inner[1:] if inner[0] == "list" else (inner,)))
+
+    def environment(self) -> Node:
+        name = "".join(self.take_group())
+        if name in _ALIGNED:
+            return self.aligned()
+        if name not in _ENVIRONMENTS and name != "cases":
+            raise Unreadable(f"the environment {name[:20]!r}")
+        if name == "array" and self.peek() == "{":
+            self.take_group()
+        rows: list[tuple[Node, ...]] = []
+        row: list[Node] = []
+        while self.peek() != "\\end":
+            if self.accept("\\\\"):
+                rows += [tuple(row)] if row else []
+                row = []
+            elif not self.accept("&", "\\hline", ",", ";"):
+                with self:
+                    row.append(self.relation())
+        self.expect("\\end")
+        self.take_group()
+        rows += [tuple(row)] if row else []
+        if not rows:
+            raise Unreadable("an empty matrix")
+        if name == "cases":
+            return ("list", *(item for r in rows for item in r))
+        matrix: Node = ("matrix", tuple(rows))
+        return ("fn", "det", matrix) if name == "vmatrix" else matrix
+
+    def aligned(self) -> Node:
+        """Of a derivation the last line counts: `x &= 2 + 3 \\\\ &= 5` says 5."""
+        start = self.at
+        end = start
+        while self.peek(end - start) != "\\end":
+            if end >= len(self.tokens):
+                raise Unreadable("an open environment")
+            end += 1
+        lines = [start]
+        lines += [i + 1 for i in range(start, end) if self.tokens[i][1] == "\\\\" and i + 1 < end]
+        self.tokens[lines[-1] : end] = [t for t in self.tokens[lines[-1] : end] if t[1] not in ("&", "\\\\")]
+        self.at = lines[-1]
+        self.accept("=")
+        node = self.relation()
+        self.accept(".", ",")
+        self.expect("\\end")
+        self.take_group()
+        return node
+
+    def styled(self, token: str) -> Node:
+        if self.peek() != "{":
+            if token in TEXT:
+                raise Unreadable("text without a group")
+            return self.argument()
+        words = self.text_ahead()
+        if words is None:
+            raise Unreadable("an open group")
+        plain = words.strip()
+        if token == "\\mathbb":
+            self.take_group()
+            return ("sym", f"mathbb {plain}")
+        if token in DECORATED:
+            if token == "\\overline" and re.fullmatch(r"[\d ]+", plain):
+                raise Unreadable("a row of digits under a bar")
+            self.take_group()
+            name = f"{token[1:]} {plain.replace(' ', '')}"
+            return self.symbol(name)
+        if token.startswith("\\operatorname") and plain.replace(" ", "") in FUNCTIONS:
+            self.take_group()
+            return self.function(plain.replace(" ", ""))
+        if re.fullmatch(r"[A-Za-z]{2,}[A-Za-z\s.,'-]*", plain) and plain not in FUNCTIONS and plain not in CONSTANTS:
+            self.take_group()
+            if self.peek() == "_":
+                return self.symbol(plain)
+            return ("text", " ".join(plain.split()))
+        if token in TEXT and not plain:
+            self.take_group()
+            return self.atom()
+        return self.group()
