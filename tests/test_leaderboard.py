@@ -84,6 +84,7 @@ def test_an_incomplete_model_is_told_and_an_unmeasured_one_has_no_rank(tmp_path:
     results = run_of(
         tmp_path / "r",
         {"whole": 0.5, "part": 0.5, "none": 0.5},
+        seed=4,
         change=lambda m, b, row, i: None if m == "none" or (m, b, row, i) == ("part", "x", 0, 0) else {},
     )
     [group] = leaderboard([results])

@@ -16,6 +16,7 @@ COMMANDS = (
     "compare",
     "leaderboard",
     "gate",
+    "export",
     "regrade",
     "train",
     "benchmarks",
