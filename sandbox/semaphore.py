@@ -96,7 +96,7 @@ class SemLock:
 
 
 def use_for_multiprocessing() -> None:
-    """To be called before `multiprocessing.synchronize` is imported. Shared memory moves to the program's folder."""
+    """Puts it in the place of the semaphores with a name; shared memory moves to the program's folder."""
     import _multiprocessing  # type: ignore[import-not-found]
 
     _multiprocessing.SemLock = SemLock

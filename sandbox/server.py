@@ -59,9 +59,9 @@ class Server:
             if os.getppid() != config["parent"]:
                 raise HarnessGone
         self.other_processes = config["other_processes"]
+        loaded = warm.load(PRELOAD)
         if self.walls.level == 2:
             semaphore.use_for_multiprocessing()
-        loaded = warm.load(PRELOAD)
         warm.put_aside()
         gc.collect()
         gc.freeze()
@@ -87,6 +87,13 @@ class Server:
                     empty_folder(folder)
             self._reply(header, body)
 
+    def clean_up(self) -> None:
+        """Removes the server's folder, whose maker may be gone."""
+        if self.walls.level != 1:
+            with contextlib.suppress(OSError):
+                empty_folder(self.walls.home)
+                os.rmdir(self.walls.home)
+
     def _run(self, job: dict[str, Any], stdin: bytes, folder: str) -> tuple[dict[str, Any], bytes]:
         job["nproc"] = job["processes"] + 8 + self.other_processes
         gc.disable()
@@ -110,6 +117,10 @@ def main(code: int, fd: int, warm: Warm) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with socket.socket(fileno=fd) as control:
-            Server(control, warm).serve()
+            server = Server(control, warm)
+            try:
+                server.serve()
+            finally:
+                server.clean_up()
     except (HarnessGone, BrokenPipeError, ConnectionResetError):
         pass

@@ -70,6 +70,9 @@ class Job:
         self.started = self.looked = time.monotonic()
         self.call_started, self.calls_started = (0.0, self.started), 0.0
         theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
+        if walls.uid is not None:  # so that the program can open /dev/stdin
+            for fd in (in_r, out_w, err_w):
+                os.fchown(fd, walls.uid, walls.uid)
         self.init: int | None = None
         self.pids: list[int] = []
         self.disk = None if walls.level == 1 else Disk(folder)

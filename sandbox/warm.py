@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 else:
     ModuleType, ModuleSpec = type(sys), type(sys.__spec__)
 
+_IMPORTERS = (
+    "_frozen_importlib",
+    "_frozen_importlib_external",
+    "importlib._bootstrap",
+    "importlib._bootstrap_external",
+)
+
 PRELOAD = (
     "abc argparse array ast asyncio base64 bisect calendar cmath collections collections.abc concurrent.futures "
     "contextlib copy csv dataclasses datetime decimal difflib enum fractions functools gc hashlib heapq inspect io "
@@ -40,6 +47,7 @@ class Warm:
         self._submodules: dict[str, dict[str, Any]] = {}
         """Per module: its submodules put aside, which were attributes of it."""
         self._imports: dict[str, list[str]] = {}
+        self._under_way: list[str] = []
         self._import_function = builtins.__import__
         builtins.__import__ = self._recording_import
 
@@ -51,11 +59,17 @@ class Warm:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        result = self._import_function(name, globals, locals, fromlist, level)
         importer = (globals or {}).get("__name__")
+        package = ((globals or {}).get("__package__") or "").rsplit(".", level - 1)[0] if level else ""
+        full = ".".join(part for part in (package, name) if part)
+        if importer in _IMPORTERS and self._under_way:  # C code that imports while it is being loaded
+            importer = self._under_way[-1]
+        self._under_way.append(full)
+        try:
+            result = self._import_function(name, globals, locals, fromlist, level)
+        finally:
+            self._under_way.pop()
         if importer is not None:
-            package = ((globals or {}).get("__package__") or "").rsplit(".", level - 1)[0] if level else ""
-            full = ".".join(part for part in (package, name) if part)
             self._imports.setdefault(importer, []).extend([full, *(f"{full}.{part}" for part in fromlist or ())])
         return result
 
@@ -68,10 +82,10 @@ class Warm:
                 __import__(name)
             except ImportError:
                 continue
-            finally:
-                # Imports that did not come through __import__ (importlib.import_module, C code).
-                new = [other for other in sys.modules if other not in before and other != name]
-                self._imports.setdefault(name, []).extend(new)
+            recorded = {other for imported in self._imports.values() for other in imported}
+            # What did not come through __import__ but by importlib.import_module.
+            new = [other for other in sys.modules if other not in before and other not in recorded and other != name]
+            self._imports.setdefault(name, []).extend(new)
             loaded.append(name)
         return loaded
 
@@ -83,12 +97,11 @@ class Warm:
             if name.split(".")[0] != "sandbox":
                 self._modules[name] = module
                 self._specs[name] = getattr(module, "__spec__", None)
+        recorded = {other for imported in self._imports.values() for other in imported}
+        for name in self._modules.keys() - recorded:  # a package put it there itself (`typing.io`)
+            self._imports.setdefault(name.rpartition(".")[0], []).append(name)
         for name, module in {**sys.modules, **self._modules}.items():
-            if not isinstance(module, ModuleType):  # `typing.io`, which is a class that `typing` puts there
-                self._imports.setdefault(name.rpartition(".")[0], []).append(name)
-                self._submodules[name] = {}
-                continue
-            names = vars(module)
+            names = vars(module) if isinstance(module, ModuleType) else {}
             inner = [key for key, value in names.items() if self._modules.get(f"{name}.{key}") is value is not None]
             self._submodules[name] = {key: names.pop(key) for key in inner}
         for name, imported in self._imports.items():

@@ -7,7 +7,7 @@ from typing import Any
 from ba_eval.execution.result import STATUSES, Limits, RunResult
 from ba_eval.execution.worker import Worker, WorkerDied
 
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = 120.0
 """How long a fork server may take beyond a job's wall limit before it is taken for dead."""
 
 _ids = count(1)
