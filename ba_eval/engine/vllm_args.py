@@ -79,6 +79,11 @@ def parse_engine_args(args: Mapping[str, Any]) -> dict[str, Any]:
     return parsed
 
 
+def needs_hub(args: Mapping[str, Any], trust_remote_code: bool) -> bool:
+    """Whether loading may ask the hub: for the checkpoint's own code, or the second model of speculative decoding."""
+    return trust_remote_code or any("spec" in name for name in args)
+
+
 def model_args(checkpoint: Checkpoint, user: Mapping[str, Any], max_model_len: int | None) -> dict[str, Any]:
     """Returns the arguments that load a checkpoint, the user's own on top."""
     args: dict[str, Any] = {"model": checkpoint.model_dir, "tokenizer": checkpoint.tokenizer_dir}

@@ -33,9 +33,13 @@ def main(fd: int, parent: int) -> None:
     channel = socket.socket(fileno=fd)
     inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(channel, inbox), daemon=True).start()
+    with contextlib.suppress(Exception):  # reported below, where there is someone to report to
+        _import_vllm()
     start = inbox.get()
     if not isinstance(start, Start):  # the parent closed before it asked
         return
+    if start.log_path:
+        print_to(start.log_path)
     try:
         worker = _Worker(channel, start)
     except _BadInput as error:
@@ -80,6 +84,23 @@ def _read(channel: socket.socket, inbox: "queue.SimpleQueue[Any]") -> None:
     for message in receive(channel, ToChild):
         inbox.put(message)
     inbox.put(None)
+
+
+def _import_vllm() -> None:
+    """All that takes long and does not depend on the model."""
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    import vllm.v1.engine.core
+    import vllm.v1.engine.llm_engine  # noqa: F401
+
+
+def print_to(log_path: str) -> None:
+    """Sends all that this process and its libraries print to the end of a file."""
+    log = os.open(log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
 
 
 class _BadInput(Exception):
@@ -242,10 +263,7 @@ def _failed(request: Request, message: str) -> Completion:
 
 def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], int]:
     """Starts vLLM. Returns (engine, info, sequences it runs at once)."""
-    # All files are local, unless a second model is named: no waiting for a hub that is not there.
-    if not any("spec" in name for name in args) and not args.get("trust_remote_code"):
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    _import_vllm()
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():

@@ -20,6 +20,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Arguments of vLLM's EngineArgs."""
     adapter: str | None = None
     """Folder of a LoRA adapter that every request uses."""
+    log_path: str | None = None
+    """Where all that is printed goes from now on."""
 
 
 class Ask(msgspec.Struct, frozen=True, tag=True):

@@ -23,11 +23,17 @@ def lora(tiny: Checkpoint) -> Checkpoint:
     return resolve("lora", str(tiny_lora(Path(tiny.path).parent / "adapter", Path(tiny.path))))
 
 
+def start(checkpoint: Checkpoint, log: Path, **args: str) -> VllmEngine:
+    """Starts an engine on one thread: threads of a model this small wait for each other most of the time."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OMP_NUM_THREADS", "1")
+        return VllmEngine(checkpoint, args, 400, log_path=log)
+
+
 @pytest.fixture(scope="session")
 def single(tiny: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmEngine]:
     """An engine that runs one sequence at a time."""
-    log = tmp_path_factory.mktemp("log") / "single.log"
-    engine = VllmEngine(tiny, {"max_num_seqs": "1"}, 400, log_path=log)
+    engine = start(tiny, tmp_path_factory.mktemp("log") / "single.log", max_num_seqs="1")
     yield engine
     engine.close()
 
@@ -35,7 +41,6 @@ def single(tiny: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="session")
 def batched(lora: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmEngine]:
     """An engine with the adapter that runs up to 8 sequences at a time."""
-    log = tmp_path_factory.mktemp("log") / "batched.log"
-    engine = VllmEngine(lora, {"max_num_seqs": "8"}, 400, log_path=log)
+    engine = start(lora, tmp_path_factory.mktemp("log") / "batched.log", max_num_seqs="8")
     yield engine
     engine.close()

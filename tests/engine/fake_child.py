@@ -8,7 +8,7 @@ import sys
 import time
 
 from ba_eval.engine.request import Completion
-from ba_eval.engine.vllm_child import guard_group
+from ba_eval.engine.vllm_child import guard_group, print_to
 from ba_eval.engine.wire import Abort, Ask, Done, Failed, Pulse, Ready, Start, ToChild, receive, send
 
 DIE, SILENT, PULSE, FAIL, TORN = 1, 2, 3, 4, 5
@@ -20,10 +20,12 @@ def main(fd: int, parent: int) -> None:
     guard_group(parent)
     channel = socket.socket(fileno=fd)
     grandchild = subprocess.Popen(["sleep", "600"])
-    print("\x1b[31ma line of the engine's log\x1b[0m", flush=True)
+    print("printed early", flush=True)
     asked = 0
     for message in receive(channel, ToChild):
         if isinstance(message, Start):
+            print_to(str(message.log_path))
+            print("\x1b[31ma line of the engine's log\x1b[0m", flush=True)
             if message.args.get("seed") == 1:
                 send(channel, Failed(kind="input", message="ValueError: seed 1"))
                 return

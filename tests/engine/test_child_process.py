@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ba_eval.checkpoint import Checkpoint
+from ba_eval.engine.child import CLOSE_SECONDS, Child
 from ba_eval.engine.request import Request, Sampling
 from ba_eval.engine.vllm import VllmEngine
 from ba_eval.errors import InputError, MachineError
@@ -21,15 +22,20 @@ from tests.engine.fake_child import DIE, FAIL, PULSE, SILENT, TORN
 CHECKPOINT = Checkpoint(name="m", path="/m", weights="w", tokenizer_dir="/m", tokenizer_id="t", max_model_len=1000)
 
 
-class Engine(VllmEngine):
-    child_module = "tests.engine.fake_child"
+class FakeChild(Child):
+    module = "tests.engine.fake_child"
+
+
+def start(checkpoint: Checkpoint, *args: Any, **options: Any) -> VllmEngine:
+    """The engine with the other child."""
+    return VllmEngine(checkpoint, *args, child=FakeChild(), **options)
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    started = Engine(CHECKPOINT, log_path=tmp_path / "logs" / "m.log", stall_seconds=0.5)
-    yield started
-    started.close()
+def engine(tmp_path: Path) -> Iterator[VllmEngine]:
+    engine = start(CHECKPOINT, log_path=tmp_path / "logs" / "m.log", stall_seconds=0.5)
+    yield engine
+    engine.close()
 
 
 def requests(count: int, **special: int) -> Iterator[Request]:
@@ -52,12 +58,12 @@ def gone(pid: int, seconds: float = 5.0) -> bool:
     return False
 
 
-def test_every_request_comes_back_once(engine: Engine) -> None:
+def test_every_request_comes_back_once(engine: VllmEngine) -> None:
     completions = list(engine.generate(requests(500)))
     assert sorted((c.id, c.text) for c in completions) == sorted((f"r{i}", f"seed {i}") for i in range(500))
 
 
-def test_requests_are_taken_as_they_are_needed(engine: Engine) -> None:
+def test_requests_are_taken_as_they_are_needed(engine: VllmEngine) -> None:
     source = requests(1000)
     stream = engine.generate(source)
     next(stream)
@@ -68,7 +74,7 @@ def test_requests_are_taken_as_they_are_needed(engine: Engine) -> None:
     assert sorted(c.text for c in again) == ["seed 0", "seed 1", "seed 2"]
 
 
-def test_death_keeps_what_was_finished_and_shows_the_last_lines(engine: Engine) -> None:
+def test_death_keeps_what_was_finished_and_shows_the_last_lines(engine: VllmEngine) -> None:
     done = []
     with pytest.raises(MachineError) as error:
         for completion in engine.generate(requests(100, r50=DIE)):
@@ -81,12 +87,12 @@ def test_death_keeps_what_was_finished_and_shows_the_last_lines(engine: Engine) 
     assert "m.log" in message
 
 
-def test_a_failure_that_the_engine_reports(engine: Engine) -> None:
+def test_a_failure_that_the_engine_reports(engine: VllmEngine) -> None:
     with pytest.raises(MachineError, match="the engine failed: RuntimeError: step failed"):
         list(engine.generate(requests(3, r1=FAIL)))
 
 
-def test_a_torn_message_is_no_sample(engine: Engine) -> None:
+def test_a_torn_message_is_no_sample(engine: VllmEngine) -> None:
     done = []
     with pytest.raises(MachineError, match="the engine died"):
         for completion in engine.generate(requests(9, r3=TORN)):
@@ -94,13 +100,13 @@ def test_a_torn_message_is_no_sample(engine: Engine) -> None:
     assert done == ["r0", "r1", "r2"]
 
 
-def test_silence_is_a_stall_and_a_pulse_is_none(engine: Engine) -> None:
+def test_silence_is_a_stall_and_a_pulse_is_none(engine: VllmEngine) -> None:
     assert len(list(engine.generate(requests(3, r1=PULSE)))) == 3
     with pytest.raises(MachineError, match="made no token for 0 s"):
         list(engine.generate(requests(3, r1=SILENT)))
 
 
-def test_close_leaves_no_process(engine: Engine) -> None:
+def test_close_leaves_no_process(engine: VllmEngine) -> None:
     pids = engine.info["pids"]
     assert not gone(pids[0], 0.05)
     engine.close()
@@ -108,15 +114,15 @@ def test_close_leaves_no_process(engine: Engine) -> None:
     engine.close()  # a second time does nothing
 
 
-def test_close_ends_an_engine_that_hangs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ba_eval.engine.vllm.CLOSE_SECONDS", 0.2)
+def test_close_ends_an_engine_that_hangs(engine: VllmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ba_eval.engine.child.CLOSE_SECONDS", 0.2)
     with pytest.raises(MachineError):
         list(engine.generate(requests(1, r0=SILENT)))
     engine.close()
     assert all(gone(pid) for pid in engine.info["pids"])
 
 
-def test_the_death_of_the_child_takes_its_own_children_with_it(engine: Engine) -> None:
+def test_the_death_of_the_child_takes_its_own_children_with_it(engine: VllmEngine) -> None:
     child, grandchild = engine.info["pids"]
     os.kill(child, signal.SIGKILL)
     assert gone(grandchild)
@@ -126,8 +132,8 @@ def test_the_death_of_the_child_takes_its_own_children_with_it(engine: Engine) -
 def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
     script = (
         "import time; from pathlib import Path\n"
-        "from tests.engine.test_child_process import CHECKPOINT, Engine, requests\n"
-        f"engine = Engine(CHECKPOINT, log_path=Path({str(tmp_path / 'log')!r}))\n"
+        "from tests.engine.test_child_process import CHECKPOINT, requests, start\n"
+        f"engine = start(CHECKPOINT, log_path=Path({str(tmp_path / 'log')!r}))\n"
         "print(*engine.info['pids'], flush=True)\n"
         "list(engine.generate(requests(1, r0=2)))\n"
     )
@@ -143,16 +149,16 @@ def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, how: signal.S
 
 def test_starts_that_fail(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"m: vLLM refuses: ValueError: seed 1 .*x\.log"):
-        Engine(CHECKPOINT, {"seed": 1}, log_path=tmp_path / "x.log")
+        start(CHECKPOINT, {"seed": 1}, log_path=tmp_path / "x.log")
     with pytest.raises(MachineError, match="the engine died") as error:
-        Engine(CHECKPOINT, {"seed": 2}, log_path=tmp_path / "x.log")
+        start(CHECKPOINT, {"seed": 2}, log_path=tmp_path / "x.log")
     assert "RuntimeError: out of memory" in str(error.value)
 
 
 def test_the_log_of_an_earlier_engine_is_kept_and_not_shown(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("an older engine's line\n")
-    engine = Engine(CHECKPOINT, log_path=log)
+    engine = start(CHECKPOINT, log_path=log)
     with pytest.raises(MachineError) as error:
         list(engine.generate(requests(1, r0=DIE)))
     engine.close()
@@ -162,8 +168,26 @@ def test_the_log_of_an_earlier_engine_is_kept_and_not_shown(tmp_path: Path) -> N
 
 def test_the_context_is_what_the_run_needs(tmp_path: Path) -> None:
     def length(asked: int | None, **args: Any) -> Any:
-        engine = Engine(CHECKPOINT, args, asked, log_path=tmp_path / "x.log")
+        engine = start(CHECKPOINT, args, asked, log_path=tmp_path / "x.log")
         engine.close()
         return engine.info["args"]["max_model_len"]
 
     assert [length(300), length(5000), length(None), length(300, max_model_len="700")] == [300, 1000, 1000, 700]
+
+
+def test_a_child_that_was_started_early_and_is_not_needed(tmp_path: Path) -> None:
+    child = FakeChild()
+    begun = time.monotonic()
+    child.close()
+    assert time.monotonic() - begun < CLOSE_SECONDS
+    assert gone(child.process.pid)
+
+
+def test_what_a_child_printed_before_it_knew_its_log_is_kept(tmp_path: Path) -> None:
+    child = FakeChild()
+    end = time.monotonic() + 60
+    while "printed early" not in child.printed() and time.monotonic() < end:
+        time.sleep(0.05)
+    engine = VllmEngine(CHECKPOINT, log_path=tmp_path / "x.log", child=child)
+    engine.close()
+    assert (tmp_path / "x.log").read_text().startswith("printed early\n\x1b[31ma line")

@@ -88,9 +88,9 @@ def test_the_same_seed_gives_the_same_sample_whatever_else_is_asked(single: Vllm
 
 
 def test_samples_of_one_prompt_differ(batched: VllmEngine, lora: Checkpoint) -> None:
-    answers = texts(list(batched.generate(requests(lora, 200))))
-    assert len(answers) == 200
-    assert len(set(answers.values())) > 150
+    answers = texts(list(batched.generate(requests(lora, 80))))
+    assert len(answers) == 80
+    assert len(set(answers.values())) > 60
     assert {reason for _, _, reason in answers.values()} <= {"stop", "length"}
     assert all(tokens == 40 for _, tokens, reason in answers.values() if reason == "length")
 
@@ -169,10 +169,10 @@ def test_the_death_of_a_real_engine(batched: VllmEngine, lora: Checkpoint) -> No
     """Last in this file: it ends the shared engine."""
     stream = batched.generate(requests(lora, 1000, max_tokens=100))
     next(stream)
-    os.kill(batched._process.pid, signal.SIGKILL)
+    os.kill(batched._child.process.pid, signal.SIGKILL)
     with pytest.raises(MachineError, match="the engine died"):
         list(stream)
-    assert not [pid for pid in _group(batched._process.pid) if pid != batched._process.pid]
+    assert not [pid for pid in _group(batched._child.process.pid) if pid != batched._child.process.pid]
 
 
 def _group(leader: int) -> list[int]:

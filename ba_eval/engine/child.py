@@ -1,0 +1,145 @@
+"""The parent's end of the vLLM child process: starts it, talks to it, explains its death, ends it."""
+
+import contextlib
+import os
+import queue
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ba_eval.engine.vllm_args import vllm_folder
+from ba_eval.engine.wire import Failed, FromChild, Start, receive, send
+from ba_eval.errors import InputError, MachineError
+
+CLOSE_SECONDS = 5.0
+_LAST_LINES = 8
+_SHOWN_CHARACTERS = 300
+
+
+class Child:
+    """A process that imports vLLM at once and waits for the model it is to load.
+
+    Started early, it imports (many seconds) while the parent still reads benchmarks and renders prompts.
+    """
+
+    module = "ba_eval.engine.vllm_child"
+
+    def __init__(self, *, offline: bool = True) -> None:
+        """`offline`: the model's files are all local, so that nothing waits for a hub (HF_HUB_OFFLINE, unless set).
+
+        Raises InputError where vLLM is not installed.
+        """
+        vllm_folder()
+        self._name = "vLLM"
+        self._log_path: Path | None = None
+        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        # What it prints before it knows its log file.
+        self._early = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the child)
+        self._channel, theirs = socket.socketpair()
+        environment = {"HF_HUB_OFFLINE": "1", **os.environ} if offline else None
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", self.module, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=self._early,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                # A group of its own: Ctrl-C in the terminal is the parent's to handle, and one signal ends them all.
+                start_new_session=True,
+            )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def load(self, name: str, args: dict[str, Any], adapter: str | None, log_path: Path) -> None:
+        """Tells it what to load. `name` is what errors call it; all that it prints from now on goes to `log_path`."""
+        self._name = name
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        with log_path.open("ab") as log:
+            self._log_start = log.tell()
+            self._early.seek(0)
+            shutil.copyfileobj(self._early, log)
+        self._log_path = log_path
+        self.send(Start(args=args, adapter=adapter, log_path=str(log_path)))
+
+    def send(self, message: Any) -> None:
+        """Sends a message. Where the child is dead, `receive` says so once all that it finished has been taken."""
+        with contextlib.suppress(OSError):
+            send(self._channel, message)
+
+    def receive(self, timeout: float | None) -> Any:
+        """Returns its next message. Raises what a failure, its death, or silence for `timeout` seconds means."""
+        try:
+            message = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            raise MachineError(
+                f"{self._name}: the engine made no token for {timeout:.0f} s and was given up{self._last_lines()}"
+            ) from None
+        if message is None:
+            raise self._death()
+        if isinstance(message, Failed):
+            if message.kind == "input":
+                raise InputError(f"{self._name}: vLLM refuses: {message.message} (details: {self._log_path})")
+            raise MachineError(f"{self._name}: the engine failed: {message.message}{self._last_lines()}")
+        return message
+
+    def close(self) -> None:
+        """Ends it and everything it started. Safe to call twice, and at any moment."""
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_WR)  # it sees the end of its input
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(CLOSE_SECONDS if self._log_path else 0.0)  # one that loaded nothing has nothing to free
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join(timeout=1.0)
+        self._channel.close()
+        self._early.close()
+
+    def printed(self) -> str:
+        """What it has printed so far, without colours."""
+        try:
+            if self._log_path is None:
+                text = os.pread(self._early.fileno(), 4 * 2**20, 0)
+            else:
+                with self._log_path.open("rb") as stream:
+                    stream.seek(self._log_start)
+                    text = stream.read(4 * 2**20)
+        except (OSError, ValueError):
+            return ""
+        return re.sub(r"\x1b\[[0-9;]*m", "", text.decode("utf-8", "replace"))
+
+    def _read(self) -> None:
+        """Always drains the channel, so that the engine never waits for a parent that is busy grading."""
+        for message in receive(self._channel, FromChild):
+            self._inbox.put(message)
+        self._inbox.put(None)
+
+    def _death(self) -> MachineError:
+        self._inbox.put(None)  # asked again, the answer is the same
+        code: int | None = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(CLOSE_SECONDS)
+        how = f"exit code {code}"
+        if code is not None and code < 0:
+            how = f"killed by {signal.Signals(-code).name}"
+            if code == -signal.SIGKILL:
+                how += "; out of memory?"
+        return MachineError(f"{self._name}: the engine died ({how}){self._last_lines()}")
+
+    def _last_lines(self) -> str:
+        """The end of what it printed, for an error message."""
+        time.sleep(0.1)  # what it printed last may still be on its way
+        lines = [line.rstrip() for line in self.printed().splitlines() if line.strip()]
+        if not lines:
+            return f"; log: {self._log_path}"
+        shown = "".join(f"\n  | {line[:_SHOWN_CHARACTERS]}" for line in lines[-_LAST_LINES:])
+        return f"; its last lines, all of them in {self._log_path}:{shown}"
