@@ -79,6 +79,16 @@ def parse_engine_args(args: Mapping[str, Any]) -> dict[str, Any]:
     return parsed
 
 
+def context_length(checkpoint: Checkpoint, args: Mapping[str, Any]) -> int | None:
+    """Returns the longest prompt + response: the user's `max_model_len`, else the model's own; None where unknown.
+
+    Raises InputError for arguments that vLLM does not have, and where vLLM is not installed.
+    """
+    vllm_folder()
+    given = parse_engine_args(args).get("max_model_len")
+    return given if isinstance(given, int) and given > 0 else checkpoint.max_model_len
+
+
 def needs_hub(args: Mapping[str, Any], trust_remote_code: bool) -> bool:
     """Whether loading may ask the hub: for the checkpoint's own code, or the second model of speculative decoding."""
     return trust_remote_code or any("spec" in name for name in args)
