@@ -248,7 +248,7 @@ _HEDGE = re.compile(
 def bare(text: str) -> Extraction | None:
     """A response that is nothing but an answer: a formula, a number with a unit, a word or two."""
     line = text.strip()
-    if not line or len(line) > 400 or "\n" in line:
+    if not line or len(line) > 400 or "\n" in line or "boxed" in line:
         return None
     span = _MATH_SPAN.fullmatch(line)
     if span:

@@ -21,5 +21,7 @@ def math_verify_agrees(gold: str, answer: str) -> bool | None:
         if not all(sides):
             return None
         return bool(verify(sides[0], sides[1], timeout_seconds=None))
+    except MemoryError:
+        raise
     except Exception:  # any of the many errors of its parsers: no opinion
         return None

@@ -17,5 +17,5 @@ class MathOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Largest difference as a share of a numeric gold, where the benchmark states one."""
     seconds: float = 5.0
     """CPU seconds that one comparison may take before it is cut off and `undecided`."""
-    memory: int = 2 * 1024**3
+    memory: int = 1024**3
     """Bytes of address space that a comparison may take."""

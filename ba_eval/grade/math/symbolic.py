@@ -25,6 +25,8 @@ def same_form(a: Node, b: Node) -> bool | None:
 
         if difference == 0 or sympy.simplify(difference.doit()) == 0:
             return True
+    except MemoryError:
+        raise
     except Exception:  # sympy raises all kinds of errors for what it cannot do; none of them decides anything
         return None
     return None

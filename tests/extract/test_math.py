@@ -1,0 +1,161 @@
+"""The committed answer of a response."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ba_eval.extract.math import extract_answer
+
+BOXED = [
+    (r"so $\boxed{42}$.", "42"),
+    (r"\boxed{\frac{1}{\sqrt{2}}}", r"\frac{1}{\sqrt{2}}"),
+    (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+    (r"first \boxed{1}. After a check the value is \boxed{2}", "2"),
+    (r"\boxed{7} ... again \boxed{7}", "7"),
+    (r"\boxed{1}, \boxed{2} and \boxed{3}", "1, 2, 3"),
+    (r"$x=\boxed{1}$ or $x=\boxed{2}$", "x = 1, x = 2"),
+    (r"\boxed{3}, so the final answer is \boxed{7}", "7"),
+    (r"\boxed{\boxed{5}}", "5"),
+    (r"\fbox{5}", "5"),
+    (r"$\boxed 5$", "5"),
+    (r"\\boxed{5}", "5"),
+    ("\x08oxed{5}", "5"),
+    ("boxed{5}", "5"),
+    ("<|begin_of_box|>5<|end_of_box|>", "5"),
+    ("<|begin_of_box|>$\\boxed{5}$<|end_of_box|>", "5"),
+]
+
+LINES = [
+    ("Answer: 5", "5"),
+    ("**Answer:** 5", "5"),
+    ("Answer: **5**", "5"),
+    ("ANSWER: 5 apples", "5 apples"),
+    ("Answer: 4\nNo, a slip.\nAnswer: 5", "5"),
+    ("### Final Answer\n\n5", "5"),
+    ("### Final Answer:\n\n$$\n5\n$$", "5"),
+    ("Final Answer: The final answer is $5$. I hope it is correct.", "5"),
+    ("Final Answer: The largest $n$ is 5.", "5"),
+    ("Final Answer: Jane started growing it 5 hours ago.", "5"),
+    ("The answer is $(1, 2)$, since both hold.", "(1, 2)"),
+    ("The correct answer is (B).", "(B)"),
+    ("<answer>5</answer>", "5"),
+    ("text\n#### 5", "5"),
+    ("text\nA: 5", "5"),
+    ("答案是 5。", "5"),
+    ("Answer: m+n = 2+3 = 5", "m+n = 2+3 = 5"),
+]
+
+CLOSING = [
+    ("Thus there are **5** of them.", "5"),
+    ("Therefore, there are 5 such sequences.", "5 such sequences"),
+    ("Hence the minimum increases by 5%.", "5%"),
+    ("Work.\n\n$$x = 5$$", "x = 5"),
+    ("So the pair is $(1, 2)$ or $(2, 1)$.", "(1, 2)  or  (2, 1)"),
+    (r"With $T=3$, the sum is $\mathbf{1 2}$.", r"\mathbf{1 2}"),
+]
+
+NOTHING = [
+    "",
+    "   \n\n ",
+    r"\boxed{}",
+    "We have 3 apples and 4 pears, which makes many pieces of fruit in the bowl",
+    "Let me compute. 3+4=7. Then 7+1=8",
+    "#### Step 4 is next",
+]
+
+
+@pytest.mark.parametrize(("text", "answer"), BOXED)
+def test_boxed(text: str, answer: str) -> None:
+    found = extract_answer(text)
+    assert (found.answer, found.method) == (answer, "boxed")
+
+
+@pytest.mark.parametrize(("text", "answer"), LINES)
+def test_answer_lines(text: str, answer: str) -> None:
+    found = extract_answer(text)
+    assert (found.answer, found.method) == (answer, "answer-line")
+
+
+@pytest.mark.parametrize(("text", "answer"), CLOSING)
+def test_closing(text: str, answer: str) -> None:
+    found = extract_answer(text)
+    assert (found.answer, found.method) == (answer, "closing")
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_nothing_committed(text: str) -> None:
+    assert extract_answer(text).answer is None
+
+
+def test_a_final_answer_behind_the_box_overrules_it() -> None:
+    text = r"The interest is \boxed{255}. Final Answer: The final answer is $10,455$."
+    assert extract_answer(text).answer == "10,455"
+
+
+def test_an_open_box_is_marked() -> None:
+    found = extract_answer(r"so \boxed{12 + 3")
+    assert (found.answer, found.closed) == ("12 + 3", False)
+
+
+def test_last_number_only_where_asked() -> None:
+    text = "That makes 3 and 4 and later 1,234 of them in all of the places"
+    assert extract_answer(text).answer is None
+    assert extract_answer(text, ("boxed", "last-number")).answer == "1,234"
+
+
+def test_methods_in_the_order_asked() -> None:
+    text = "Answer: 5\n\\boxed{6}"
+    assert extract_answer(text, ("answer-line", "boxed")).answer == "5"
+    assert extract_answer(text, ("answer-line",)).answer == "5"
+
+
+@given(st.text(alphabet="0123456789+-x ", min_size=1).filter(lambda s: s.strip()), st.text(max_size=200))
+def test_a_last_box_is_found_whatever_stands_before(content: str, before: str) -> None:
+    text = before.replace("boxed", "").replace("box", "") + "\n\n\\boxed{" + content + "}"
+    assert extract_answer(text, ("boxed",)).answer == content.strip()
+
+
+@given(st.text(max_size=400))
+def test_never_raises(text: str) -> None:
+    extract_answer(text, ("boxed", "answer-line", "closing", "bare", "last-number"))
+
+
+@given(st.text(alphabet="\\boxed{}$*[]()answeris: #\nA.,1", max_size=300))
+def test_never_raises_on_fragments(text: str) -> None:
+    extract_answer(text, ("boxed", "answer-line", "closing", "bare", "last-number"))
+
+
+FODDER = {
+    "boxes": "\\boxed{",
+    "dollars": "$",
+    "spaced dollars": "$a ",
+    "round": "\\(",
+    "square": "\\[",
+    "stars": "*",
+    "bold": "**a ",
+    "answers": "answer ",
+    "answer is": "answer is ",
+    "hashes": "#",
+    "spaces": " ",
+    "newlines": "\n",
+    "digits": "7",
+    "commas": "1,",
+    "ands": "\\boxed{1} and ",
+    "is": "so it is ",
+    "box tokens": "<|begin_of_box|>",
+    "tags": "<answer>",
+}
+
+
+@pytest.mark.parametrize("piece", FODDER.values(), ids=FODDER.keys())
+def test_linear_in_the_length(piece: str) -> None:
+    """Twenty times the text takes about twenty times as long, not four hundred times."""
+    times = []
+    for size in (20_000, 400_000):
+        text = (piece * (size // len(piece) + 1))[:size]
+        start = time.process_time()
+        extract_answer(text, ("boxed", "answer-line", "closing", "bare", "last-number"))
+        times.append(time.process_time() - start)
+    assert times[1] < 100 * max(times[0], 0.005)
