@@ -98,8 +98,7 @@ class SemLock:
 def use_for_multiprocessing() -> None:
     """Puts it in the place of the semaphores with a name; shared memory moves to the program's folder."""
     import _multiprocessing  # type: ignore[import-not-found]
+    import multiprocessing.heap
 
     _multiprocessing.SemLock = SemLock
-    from multiprocessing.heap import Arena
-
-    Arena._dir_candidates = []  # type: ignore[attr-defined]  # /dev/shm first, otherwise
+    multiprocessing.heap.Arena._dir_candidates = []  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from sandbox.confine import Walls
 from sandbox.supervise import HarnessGone, Job
 from sandbox.tree import empty_folder
 from sandbox.usage import own_memory_mb
-from sandbox.warm import PRELOAD, Warm
+from sandbox.warm import ON_DEMAND, PRELOAD, Warm
 
 _LEVEL_2_CAPABILITIES = (
     linux.CAP_CHOWN,
@@ -59,19 +59,24 @@ class Server:
             if os.getppid() != config["parent"]:
                 raise HarnessGone
         self.other_processes = config["other_processes"]
-        loaded = warm.load(PRELOAD)
-        if self.walls.level == 2:
-            semaphore.use_for_multiprocessing()
-        warm.put_aside()
-        gc.collect()
-        gc.freeze()
-        self.inherited_mb = own_memory_mb()
-        self._reply({"ready": True, "pid": os.getpid(), "preloaded": loaded})
+        self.warm = warm
+        self.loaded: set[str] = set()
+        self._load(PRELOAD)
+        self._reply({"ready": True})
 
     def _reply(self, header: dict[str, Any], body: bytes = b"") -> None:
         self.control.setblocking(True)
         self.control.sendall(wire.pack_frame(header, body))
         self.control.setblocking(False)
+
+    def _load(self, names: list[str]) -> None:
+        gc.unfreeze()
+        own_semaphores = self.walls.level == 2 and "multiprocessing.heap" in names
+        self.warm.load(names, semaphore.use_for_multiprocessing if own_semaphores else None)
+        self.loaded.update(names)
+        gc.collect()
+        gc.freeze()
+        self.inherited_mb = own_memory_mb()
 
     def serve(self) -> None:
         """Takes jobs until the harness closes the connection."""
@@ -95,6 +100,9 @@ class Server:
                 os.rmdir(self.walls.home)
 
     def _run(self, job: dict[str, Any], stdin: bytes, folder: str) -> tuple[dict[str, Any], bytes]:
+        wanted = [name for word, names in ON_DEMAND.items() if word in job["program"] for name in names]
+        if not set(wanted) <= self.loaded:
+            self._load(wanted)
         job["nproc"] = job["processes"] + 8 + self.other_processes
         gc.disable()
         try:

@@ -13,7 +13,7 @@ import sys
 # This module is the first to be imported and must import nothing itself: what it imported would have no record.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
@@ -27,13 +27,18 @@ _IMPORTERS = (
     "importlib._bootstrap_external",
 )
 
+# What programs import most. Each megabyte more makes every fork dearer, so the rest is read from disk when wanted, and
+# the heaviest only where a program names it.
 PRELOAD = (
-    "abc argparse array ast asyncio base64 bisect calendar cmath collections collections.abc concurrent.futures "
-    "contextlib copy csv dataclasses datetime decimal difflib enum fractions functools gc hashlib heapq inspect io "
-    "itertools json locale logging math multiprocessing operator os pathlib pickle platform pprint queue random re "
-    "select signal socket statistics string struct subprocess sys tempfile textwrap threading time timeit traceback "
-    "types typing unicodedata unittest uuid warnings weakref zlib numpy"
+    "abc array bisect cmath collections collections.abc contextlib copy dataclasses datetime decimal enum fractions "
+    "functools hashlib heapq io itertools json math numbers operator os queue random re statistics string struct sys "
+    "textwrap threading time traceback types typing"
 ).split()
+ON_DEMAND = {
+    "numpy": ("numpy",),
+    "multiprocessing": ("multiprocessing.heap", "multiprocessing.pool"),
+    "concurrent": ("concurrent.futures.process", "concurrent.futures.thread", "multiprocessing.heap"),
+}
 
 
 class Warm:
@@ -73,40 +78,56 @@ class Warm:
             self._imports.setdefault(importer, []).extend([full, *(f"{full}.{part}" for part in fromlist or ())])
         return result
 
-    def load(self, names: Sequence[str]) -> list[str]:
-        """Imports `names` where they exist; returns those that were loaded."""
-        loaded = []
+    def load(self, names: Sequence[str], patch: Callable[[], None] | None = None) -> None:
+        """Imports `names` where they exist, applies `patch`, and puts all of it aside."""
+        builtins.__import__ = self._recording_import
+        self._bring_back()
+        self._imports.setdefault("sandbox", []).extend(names)
         for name in names:
             before = set(sys.modules)
             try:
                 __import__(name)
             except ImportError:
                 continue
-            recorded = {other for imported in self._imports.values() for other in imported}
+            recorded = self._recorded()
             # What did not come through __import__ but by importlib.import_module.
             new = [other for other in sys.modules if other not in before and other not in recorded and other != name]
             self._imports.setdefault(name, []).extend(new)
-            loaded.append(name)
-        return loaded
-
-    def put_aside(self) -> None:
-        """Takes all modules beyond the baseline out of sight and starts handing them out on import."""
+        if patch is not None:
+            patch()
         builtins.__import__ = self._import_function
+        self._put_aside()
+
+    def _recorded(self) -> set[str]:
+        return {other for imported in self._imports.values() for other in imported}
+
+    def _bring_back(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.modules.update(self._modules)
+        for name, submodules in self._submodules.items():
+            for key, value in submodules.items():
+                setattr(sys.modules[name], key, value)
+
+    def _put_aside(self) -> None:
+        """Takes all modules beyond the baseline out of sight and starts handing them out on import."""
         for name in [name for name in sys.modules if name not in self._baseline]:
             module = sys.modules.pop(name)
             if name.split(".")[0] != "sandbox":
                 self._modules[name] = module
                 self._specs[name] = getattr(module, "__spec__", None)
-        recorded = {other for imported in self._imports.values() for other in imported}
-        for name in self._modules.keys() - recorded:  # a package put it there itself (`typing.io`)
-            self._imports.setdefault(name.rpartition(".")[0], []).append(name)
+        recorded = self._recorded()
+        for name in self._modules:  # what a package puts there by itself (`typing.io`), under another name at times
+            spec = self._specs[name]
+            if name not in recorded or (spec is not None and spec.name != name):
+                self._imports.setdefault(name.rpartition(".")[0], []).append(name)
         for name, module in {**sys.modules, **self._modules}.items():
             names = vars(module) if isinstance(module, ModuleType) else {}
             inner = [key for key, value in names.items() if self._modules.get(f"{name}.{key}") is value is not None]
             self._submodules[name] = {key: names.pop(key) for key in inner}
         for name, imported in self._imports.items():
             self._imports[name] = [other for other in dict.fromkeys(imported) if other in self._modules]
-        sys.meta_path.insert(0, self)
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

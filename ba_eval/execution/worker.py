@@ -26,12 +26,10 @@ class Worker:
         self.level = level
         self._server = launch.start(level)
         self._frames = FrameBuffer()
-        self.preloaded: list[str] = []
         try:
             self.send(self._server.config)
-            header, _ = self.receive(_START_SECONDS)
-            self.preloaded = [str(name) for name in header["preloaded"]]
-        except (WorkerDied, KeyError) as error:
+            self.receive(_START_SECONDS)
+        except WorkerDied as error:
             said = self.close()
             raise MachineError(f"the sandbox of level {level} did not start: {said or error}") from None
 
