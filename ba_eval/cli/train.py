@@ -1,13 +1,17 @@
 """`ba-eval train`."""
 
 import argparse
+import sys
 from typing import Any
+
+from ba_eval.errors import InputError
 
 EXAMPLES = """examples:
   ba-eval train toy --set out=runs/toy                          # a ready configuration, on a CPU
   ba-eval train qwen3-1.7b-dapo17k --set rule=token --set seed=1 --set out=runs/token-1
   ba-eval train my.yaml --set trl.learning_rate=2e-6
   ba-eval train my.yaml --print-launch                          # the accelerate line for several GPUs
+  ba-eval train my.yaml --engine verl --print-launch            # data and command for verl, on several nodes
 
 Run the same command again to go on from the last checkpoint. Evaluate every saved step:
   ba-eval eval --model 'ba=runs/toy/checkpoint-*' --benchmarks math500
@@ -29,6 +33,9 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="override a key; repeatable"
     )
     parser.add_argument("--print-launch", action="store_true", help="print the command for several GPUs and stop")
+    parser.add_argument(
+        "--engine", choices=("trl", "verl"), default="trl", help="verl: for several nodes, with --print-launch only"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -36,6 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     from ba_eval.train.run import launch_line, train
 
     config, file = load_config(arguments.config, arguments.settings)
+    if arguments.engine == "verl":
+        from ba_eval.train.verl_launch import verl_command
+
+        if not arguments.print_launch:
+            raise InputError("--engine verl: verl starts its own processes; add --print-launch and run what it prints")
+        print(verl_command(config, lambda line: print(line, file=sys.stderr)))
+        return 0
     if arguments.print_launch:
         print(launch_line(config, file, arguments.settings))
         return 0

@@ -114,6 +114,7 @@ def test_splitting_the_signs_inside_a_micro_batch_would_be_noticed(micro_batch: 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_group_across_two_processes(tmp_path: Path) -> None:
     """Twelve responses in groups of four, six to a process: the second group is cut in two."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
@@ -123,7 +124,7 @@ def test_a_group_across_two_processes(tmp_path: Path) -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=800,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
