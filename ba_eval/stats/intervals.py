@@ -8,7 +8,7 @@ with problems as single draws takes its place, so that "0 of 30 solved" does not
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -22,7 +22,10 @@ CONFIDENCE = 0.95
 DRAWS = 10_000
 # With fewer problems than this off 0 (or off 1) the bootstrap is not to be trusted; found by simulation.
 SPARSE = 4
-_CHUNK = 100  # rows of resamples at a time: they stay in the cache
+# Resamples at a time: few enough to stay in the processor's cache.
+_CHUNK = 100
+# Up to this many problems, resamples are kept for the next model: 20 MB each.
+_KEEP = 2000
 
 
 @dataclass(frozen=True)
@@ -118,21 +121,23 @@ def resampled_means(values: Floats, draws: int, seed: int, stream: int = 0) -> F
 
     The resamples depend on P, draws, seed and stream alone: two models on the same problems get the same ones.
     """
-    counts = _resample_counts(len(values), draws, seed, stream)
-    means = [counts[start : start + _CHUNK].astype(np.float64) @ values for start in range(0, draws, _CHUNK)]
-    return np.concatenate(means) / len(values)
+    size = len(values)
+    chunks = _kept_chunks(size, draws, seed, stream) if size <= _KEEP else _chunks(size, draws, seed, stream)
+    return np.concatenate([counts.astype(np.float64) @ values for counts in chunks]) / size
 
 
-@lru_cache(maxsize=32)
-def _resample_counts(size: int, draws: int, seed: int, stream: int) -> npt.NDArray[np.uint8]:
-    """How often each of `size` problems is drawn in each resample: (draws, size). No count nears 255."""
+def _chunks(size: int, draws: int, seed: int, stream: int) -> Iterator[npt.NDArray[np.uint8]]:
+    """How often each of `size` problems is drawn in each resample, (rows, size) at a time. No count nears 255."""
     generator = np.random.default_rng([seed, stream, size])
-    counts = np.empty((draws, size), dtype=np.uint8)
     for start in range(0, draws, _CHUNK):
         rows = min(_CHUNK, draws - start)
         picks = generator.integers(0, size, (rows, size)) + np.arange(rows)[:, None] * size
-        counts[start : start + rows] = np.bincount(picks.ravel(), minlength=rows * size).reshape(rows, size)
-    return counts
+        yield np.bincount(picks.ravel(), minlength=rows * size).reshape(rows, size).astype(np.uint8)
+
+
+@lru_cache(maxsize=16)
+def _kept_chunks(size: int, draws: int, seed: int, stream: int) -> tuple[npt.NDArray[np.uint8], ...]:
+    return tuple(_chunks(size, draws, seed, stream))
 
 
 def _few(size: int) -> float:

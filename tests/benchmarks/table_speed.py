@@ -29,8 +29,9 @@ start = time.perf_counter()
 sys.stdout = open("/dev/null", "w")
 from ba_eval.cli import main
 main(sys.argv[1:])
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"{time.perf_counter() - start:.2f} {peak:.0f}", file=sys.stderr)
+used = resource.getrusage(resource.RUSAGE_SELF)
+busy = used.ru_utime + used.ru_stime
+print(f"{time.perf_counter() - start:.2f} {busy:.2f} {used.ru_maxrss / 1024:.0f}", file=sys.stderr)
 """
 
 
@@ -69,7 +70,8 @@ def write_study(folder: Path, samples: int, characters: int) -> None:
                         )
                         outcome = '"correct","reason":"equal"' if correct else '"wrong","reason":"not equal"'
                         verdict_file.write(
-                            f'{head}{index},"outcome":{outcome},"grader":"math 1","seconds":0.01,"extracted":"{index % 7}"}}\n'
+                            f'{head}{index},"outcome":{outcome},"grader":"math 1","seconds":0.01,'
+                            f'"extracted":"{index % 7}"}}\n'
                         )
 
 
@@ -87,19 +89,23 @@ def main() -> None:
         size = sum(file.stat().st_size for file in files)
         lines = sum(1 for file in files if "samples" in file.parts for _ in file.open("rb"))
         print(f"{lines:,} samples of {len(MODELS)} models on {len(SHAPES)} benchmarks, {size / 1e9:.2f} GB")
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         for file in files:
             with file.open("rb") as opened:
                 for line in opened:
                     json.loads(line)
         peer = time.perf_counter() - start
-        print(f"json.loads of every line: {peer:.1f} s")
+        peer_busy = time.process_time() - busy
+        print(f"json.loads of every line: {peer:.1f} s, {peer_busy:.1f} s of CPU")
         for command in (["table"], ["compare"]):
             done = subprocess.run(
                 [sys.executable, "-c", MEASURE, *command, str(run)], capture_output=True, text=True, check=True
             )
-            seconds, peak = map(float, done.stderr.split()[-2:])
-            print(f"ba-eval {command[0]}: {seconds:.1f} s ({seconds / peer:.2f} of the peer), peak {peak:.0f} MiB")
+            seconds, busy, peak = map(float, done.stderr.split()[-3:])
+            print(
+                f"ba-eval {command[0]}: {seconds:.1f} s ({seconds / peer:.2f} of the peer), "
+                f"{busy:.1f} s of CPU ({busy / peer_busy:.2f}), peak {peak:.0f} MiB"
+            )
 
 
 if __name__ == "__main__":
