@@ -94,6 +94,14 @@ def test_an_incomplete_model_is_told_and_an_unmeasured_one_has_no_rank(tmp_path:
     assert group.entries[-1].label == "none"
 
 
+def test_what_is_not_graded_yet_has_no_other_grader(tmp_path: Path) -> None:
+    graded = [run_of(tmp_path / name, {name: 0.5}) for name in ("a", "b")]
+    waiting = run_of(tmp_path / "c", {"c": 0.5}, change=lambda m, b, row, i: {"verdict": None})
+    edit_keys(waiting, sampling={"temperature": 0.6, "top_p": 0.7, "max_tokens": 3072})
+    groups = leaderboard([*graded, waiting])
+    assert groups[1].differs == ("x: temperature 0.6, not 1.0", "y: temperature 0.6, not 1.0")
+
+
 def test_a_run_without_its_keys_is_bad_input(tmp_path: Path) -> None:
     results = run_of(tmp_path / "r", {"a": 0.5})
     (results.run / "keys.json").unlink()

@@ -31,7 +31,11 @@ def board_sheets(groups: Sequence[Group]) -> list[Sheet]:
 
 def _sheet(group: Group, position: int, total: int) -> Sheet:
     names = list(group.entries[0].benchmarks)
-    header = [Column(("rank",), label=True), Column(("model",), label=True), Column(("mean",))]
+    header = [
+        Column(("rank",), label=True),
+        Column(("model",), label=True),
+        Column(("mean",) if len(names) > 1 else (names[0],)),
+    ]
     header += [Column((name,)) for name in (*(names if len(names) > 1 else ()), "tokens", "cut")]
     title = f"{TITLE}: avg@n and {100 * CONFIDENCE:.0f} % interval, in %"
     if total > 1:
