@@ -83,7 +83,8 @@ def most_files(disk_mb: int) -> int:
 
 def set_limits(limits: dict[str, Any], processes: int) -> None:
     """The kernel's own limits: walls behind the supervisor's, which counts the whole tree."""
-    cpu = int(limits["cpu_seconds"]) + 2
+    # Calls have a limit each; what they take together is for whoever makes them to bound.
+    cpu = int(limits["cpu_seconds"]) + 2 if limits["mode"] == "script" else 3600
     memory = limits["memory_mb"] * MB
     walls = {
         resource.RLIMIT_CPU: cpu,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_eval.benchmark.problem import EvalplusTest
-from ba_eval.execution import Limits, Opaque
+from ba_eval.execution import CallResult, Limits, Opaque
 from ba_eval.grade.compare import same_plain, same_structure, show
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
 from ba_eval.grade.trial import Call, Runner, SandboxFailed, Trial, call_all, encode_call, show_call
@@ -204,21 +204,27 @@ class EvalplusJudge:
 
     def _outputs_of(self, test: EvalplusTest, entry_point: str, inputs: Sequence[Sequence[Any]]) -> list[Expected]:
         """What the reference gives for inputs; a process that it ends is started again for the next one."""
+        calls = [encode_call(arguments) for arguments in inputs]
         outputs: list[Expected] = []
-        while len(outputs) < len(inputs):
+        while len(outputs) < len(calls):
+            left = calls[len(outputs) :]
             with self._runner.sandbox.session(test.reference, entry_point, REFERENCE_LIMITS) as session:
-                while len(outputs) < len(inputs) and session.ended is None:
-                    result = session.call(inputs[len(outputs)])
-                    if result.status == "infra":
-                        raise SandboxFailed(result.text)
-                    output = recorded(test, entry_point, result.value)
-                    failure = None
-                    if result.status != "ok":
-                        failure = f"{result.exception or result.status}: {result.text}"[:200]
-                    elif holds_opaque(output):
-                        failure = "not plain data"
-                    outputs.append(Expected(None if failure else output, result.cpu_seconds, failure))
+                outputs += [_output(test, entry_point, result) for result in session.call_many(left)]
+                if session.loaded.status != "ok":
+                    return outputs[-1:] * len(calls)
         return outputs
+
+
+def _output(test: EvalplusTest, entry_point: str, result: CallResult) -> Expected:
+    if result.status == "infra":
+        raise SandboxFailed(result.text)
+    output = recorded(test, entry_point, result.value)
+    failure = None
+    if result.status != "ok":
+        failure = f"{result.exception or result.status}: {result.text}"[:200]
+    elif holds_opaque(output):
+        failure = "not plain data"
+    return Expected(None if failure else output, result.cpu_seconds, failure)
 
 
 def holds_opaque(value: Any) -> bool:

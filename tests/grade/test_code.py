@@ -163,6 +163,13 @@ def add(a, b):
     return a + b"""
 
 
+def test_limit_is_for_each_call(grader: CodeGrader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code, "LIMITS", Limits(cpu_seconds=1.0))
+    spin = "import time\ndef f(n):\n    end = time.process_time() + 0.35\n    while time.process_time() < end: pass\n"
+    many = Problem("many", "", code=CodeTask([CallTest([n], None) for n in range(12)], "f"))
+    assert grader.submit_program(many, spin).result(timeout=200).outcome == "correct"
+
+
 def test_slow_reference_raises_the_limit(grader: CodeGrader, short_limits: None) -> None:
     task = CodeTask([CallTest([1, 2], 3)], "add")
     lenient = Problem("slow", "", code=task, reference=SLOW.format(0.3))
