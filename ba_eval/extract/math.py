@@ -133,7 +133,7 @@ def _adjacent(between: str) -> bool:
     """Tells whether two boxes are parts of one list: only a separator, labels or a few words stand between them."""
     if (
         len(between) > _BETWEEN_LIMIT
-        or "\n\n" in between.strip()
+        or re.search(r"\n\s*\n", between)
         or re.search(r"[.!?]\s*\S", between.replace("...", ""))
     ):
         return False

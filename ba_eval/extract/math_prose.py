@@ -23,7 +23,7 @@ class Extraction:
 
 _ANSWER_MARK = re.compile(
     r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?[*_\s]{0,6}?"
-    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=|:|：)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
+    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=|:|：|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
     re.I,
 )
 _CHINESE_MARK = re.compile(r"答案\s*(?:应?[是为])?\s*[:：]?")
@@ -90,7 +90,7 @@ _FILLER = re.compile(r"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given
 
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
-    rest = _FILLER.sub("", rest.lstrip(" \t*_:：\n>"))
+    rest = _FILLER.sub("", rest.lstrip(" \t*_:：\n>}"))
     span = _MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
@@ -139,10 +139,13 @@ class _Masked:
         return re.sub(r"\x00(\d+)\x00", lambda m: " " + _span(self.spans[int(m[1])]) + " ", masked).strip()
 
 
+_REMARK = re.compile(r"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+\((?=[a-z]{2})")
+
+
 def stated(line: str) -> str | None:
     """Returns what a line states as an answer: all of it, or the value at the end of a sentence in prose."""
     masked = _Masked(_BOILERPLATE.sub("", line))
-    sentence = _first_sentence(masked.text)
+    sentence = _REMARK.split(_first_sentence(masked.text))[0].strip()
     if not sentence:
         return None
     return _value_of(sentence, masked) or masked.shown(_trim(sentence)) or None
@@ -189,6 +192,9 @@ def _value_of(sentence: str, masked: _Masked, concluding: bool = False) -> str |
 # -- closing lines
 
 
+_STATEMENT = re.compile(r"\b(?:is|are|equals?)\s+([^\s.]*[\d\x00][^\s]*)[.\s]*$")
+
+
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
     tail = _BOILERPLATE.sub("", text[-6000:]).rstrip()[-3000:]
@@ -204,6 +210,8 @@ def closing(text: str) -> Extraction | None:
     for sentence in reversed(sentences[-2:]):
         if _CONCLUDING.search(sentence) and (found := _value_of(sentence, masked, True)):
             return Extraction(found, "closing")
+    if len(sentences) == 1 and (match := _STATEMENT.search(sentences[0])):
+        return Extraction(masked.shown(_trim(match[1])), "closing")
     if masked.spans and sentences and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
         return Extraction(_with_neighbours(sentences[-1], last[-1], masked), "closing")
     return None

@@ -255,9 +255,8 @@ class Atoms(Cursor):
         elif base is not None:
             raise Unreadable(f"a subscript on {name}")
         else:
-            arguments = (
-                argument[1:] if argument[0] == "list" else argument[3:] if argument[0] == "tuple" else (argument,)
-            )
+            skipped = {"list": 1, "set": 1, "tuple": 3}.get(argument[0])
+            arguments = argument[skipped:] if skipped else (argument,)
             node = ("fn", "ln" if name == "log" else name, *arguments)
         if power is None:
             return node
@@ -266,7 +265,8 @@ class Atoms(Cursor):
         return ("pow", node, power)
 
     def argument_number(self) -> Node:
-        if self.kind() == "word":
+        if self.kind() == "word" or (self.kind() == "num" and self.kind(1) == "end"):
+            # \log_28 is the logarithm of 8.
             self.split(self.peek()[0])
         return self.atom()
 
@@ -275,6 +275,8 @@ class Atoms(Cursor):
             return self.group()
         if self.peek() in ("(", "["):
             return self.bracketed()
+        if self.peek() in ("\\{", "\\lbrace") and name in ("min", "max", "gcd", "lcm"):
+            return self.atom()
         if name in ("sqrt", "cbrt"):
             if self.kind() == "word" and self.peek() not in CONSTANTS:
                 self.split(self.peek()[0])

@@ -43,9 +43,13 @@ _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
 _SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d\.?[\d ]*)\}")
-_DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*,\s*\}\s*(?=\d)")
+_DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*[,.]\s*\}\s*(?=\d)")
 _TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
-_TEXT_BEFORE = re.compile(r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\simeq|[=≈:])\s*")
+_TEXT_BEFORE = re.compile(
+    r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\simeq|[=≈:]|"
+    r"(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?)\s*",
+    re.I,
+)
 _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
@@ -101,7 +105,7 @@ def _clean(s: str) -> str:
         s = _GLUED.sub(r" \1 ", s)
     s = _SPACES.sub(" ", s).strip()
     s = s.strip("*`\"' ").strip()
-    while s and s[-1] in ".,;:" and not s.endswith("..."):
+    while s and s[-1] in ".,;:\\" and not s.endswith("..."):
         s = s[:-1].rstrip()
     while s.startswith("{") and s.endswith("}") and _balanced(s[1:-1]):
         s = s[1:-1].strip()

@@ -23,7 +23,7 @@ def decide(
     """Returns the decision on one pair; never raises for what an answer says."""
     if (known := fast.decide(gold, answer)) is not None and (known[0] or (absolute is None and relative is None)):
         return ("correct", "equal", known[1]) if known[0] else ("wrong", "not equal", known[1])
-    a, b = clean(gold), clean(answer)
+    a, b = _in_symbols(clean(gold)), _in_symbols(clean(answer))
     if not b:
         return "wrong", "no answer", ""
     if max(len(a), len(b)) > MAX_LENGTH:
@@ -38,6 +38,7 @@ def _fraction(value: float | None) -> Fraction | None:
 
 
 def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relative: Fraction | None) -> Decision:
+    gold, answer = _without_condition(gold), _without_condition(answer)
     gold, gold_unit = units.split_unit(gold)
     bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
     gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1]
@@ -71,6 +72,29 @@ def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relativ
                 unknown += comparison.troubles or ["cannot be told"]
     method = "+".join(sorted(methods)) or "type"
     return ("undecided", unknown[0], method) if unknown else ("wrong", "not equal", method)
+
+
+_CONDITION = re.compile(
+    r"(?:[,;:\s(]|\\text\s*\{[^{}]*\})+(?:\\forall\s*)?[a-z](?:\s*,\s*[a-z])*\s*\\in\s*"
+    r"\\mathbb\s*\{?\s*[ZNRQC]\s*\}?(?:[_^]\{?[^{}]{1,6}\}?)*\s*\)?$"
+)
+_CONDITION_WORDS = re.compile(
+    r"[,;\s]*(?:\\text\s*\{\s*,?\s*(?:where|for (?:all|any|some|every|each)|with)\b|"
+    r"(?<=[\s,])(?:where|for (?:all|any|some|every)) ).*$"
+)
+
+
+def _without_condition(text: str) -> str:
+    """Cuts what only says of which kind the letters are: `k in Z`, `where n is an integer`."""
+    for pattern in (_CONDITION, _CONDITION_WORDS):
+        match = pattern.search(text)
+        if (
+            match
+            and text[: match.start()].strip()
+            and not text[: match.start()].rstrip().endswith(("\\", "(", "=", "{"))
+        ):
+            text = text[: match.start()].strip()
+    return text
 
 
 def _as_text(unit: str) -> str:
@@ -137,12 +161,29 @@ _CHOICE = re.compile(r"\(?([A-Ja-j])\)?")
 _CHOICE_PREFIX = re.compile(
     r"(?:(?:option|choice|answer)\s*)?(?:\(([A-Ja-j])\)|([A-J])(?=[).:\s]|$))[).:\s]*(.*)", re.S | re.I
 )
-_TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:[ap]\.?\s?m\.?)?)", re.I)
+_TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:[ap]\.?\s?m\.?)?)|(\d{1,2})()\s*([ap]\.?\s?m\.?)", re.I)
+_BASE = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:base\s*)?(\d+|[a-z]+)", re.I)
+_NUMBER_WORDS = {
+    word: str(value)
+    for value, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+    )
+}
 _WORDY = re.compile(r"[A-Za-z]{3,}")
 _MATH_WORDS = re.compile(
     r"(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|cbrt|abs|floor|ceil|pi|inf|infinity|oo|max|min|gcd|lcm|mod|arcsin|arccos|arctan|asin|"
     r"acos|atan|sinh|cosh|tanh|theta|alpha|beta|gamma|lambda|omega|sigma|delta|phi|rho|mu|tau|and|or|percent|percentage|pct)+"
 )
+
+
+def _in_symbols(text: str) -> str:
+    """Writes numbers and sets that stand in words: five, all real numbers."""
+    if len(text) > 40:
+        return text
+    words = plain_words(text)
+    if re.fullmatch(r"(?:the )?(?:set of )?(?:all )?real(?:s| numbers)|all reals", words):
+        return "\\mathbb{R}"
+    return _NUMBER_WORDS.get(words, text)
 
 
 def plain_words(text: str) -> str:
@@ -159,11 +200,13 @@ def _words(gold: str, answer: str) -> tuple[bool, str] | None:
     if match and (match[1].isupper() or inner[0] == "("):
         return _choice(match[1].upper(), given, strict="(" not in inner)
     clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
-    if clock and other and int(clock[2]) < 60:
-        half, other_half = (re.sub(r"[^apm]", "", c[3].lower()) for c in (clock, other))
-        return (int(clock[1]), clock[2]) == (int(other[1]), other[2]) and (
-            half == other_half or not half or not other_half
-        ), "time"
+    if clock and other:
+        (hour, minute, half), (other_hour, other_minute, other_half) = (_time(c) for c in (clock, other))
+        same_half = half == other_half or not half or not other_half
+        return (hour, minute) == (other_hour, other_minute) and same_half, "time"
+    base, other_base = _BASE.fullmatch(inner), _BASE.fullmatch(given)
+    if base and other_base:
+        return _base(base) == _base(other_base), "base"
     if _is_nothing(gold) and _is_nothing(answer):
         return True, "text"
     if not _is_text(gold, inner):
@@ -174,6 +217,15 @@ def _words(gold: str, answer: str) -> tuple[bool, str] | None:
     return _members(left) == _members(right), "text"
 
 
+def _time(match: re.Match[str]) -> tuple[int, int, str]:
+    hour, minute, half = match[1] or match[4], match[2] or "0", match[3] or match[6] or ""
+    return int(hour), int(minute), re.sub(r"[^ap]", "", half.lower())
+
+
+def _base(match: re.Match[str]) -> tuple[str, str]:
+    return match[1].lstrip("0").upper(), _NUMBER_WORDS.get(match[2].lower(), match[2])
+
+
 def _is_nothing(text: str) -> bool:
     return text in ("\\{\\}", "{}", "()") or bool(_NOTHING.fullmatch(plain_words(text)))
 
@@ -181,7 +233,8 @@ def _is_nothing(text: str) -> bool:
 def _members(words: str) -> list[str]:
     """Returns the names of a list in words, in one order and without articles."""
     return sorted(
-        re.sub(r"^(?:the|a|an|it is|it s)\s+", "", part.strip()) for part in re.split(r"\b(?:and|or)\b", words)
+        re.sub(r"^(?:it is |it s |this is )?(?:the |a |an )?", "", part.strip())
+        for part in re.split(r"\b(?:and|or)\b", words)
     )
 
 

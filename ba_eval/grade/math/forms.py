@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ba_eval.grade.math.exact import TooLarge, exact
-from ba_eval.grade.math.tree import Node, children, mapped, operators, terms
+from ba_eval.grade.math.tree import Node, children, mapped, operators, symbols, terms
 
 MAX_SIGNS = 4
 MAX_CELLS = 400
@@ -203,21 +203,19 @@ def is_label(node: Node, loose: bool = False) -> bool:
     if kind == "tuple":
         return all(is_label(part) for part in node[3:])
     if kind == "fn":
-        return node[1] in ("abs", "Re", "Im", "min", "max", "gcd", "lcm", "det") and all(
-            is_label(part, loose) or part[0] == "num" for part in node[2:]
-        )
+        return all(is_label(part, loose) or part[0] in ("num", "deg") for part in node[2:])
     if kind == "unit":
         return is_label(node[1], loose)
-    if kind == "const":
-        return node[1] in ("e", "i")
+    if kind in ("const", "big"):
+        return kind == "big" or node[1] in ("e", "i")
     return loose and kind in ("add", "neg") and all(is_label(p, loose) or p[0] == "num" for p in node[1:])
 
 
 def assigned(node: Node, loose: bool = False) -> Node | None:
     """Returns the value that an equation gives to a name, None where it names nothing.
 
-    5 of x = 5, of 5 = x and of x = 2 + 3 = 5; the exact one of x = 1/3 ≈ 0.33. With `loose` also 7 of m + n = 7 and of
-    3 + 4 = 7.
+    5 of x = 5, of 5 = x and of x = 2 + 3 = 5; the exact one of x = 1/3 ≈ 0.33. With `loose` also 7 of m + n = 7, of
+    3 + 4 = 7 and of any expression that is said to be a number.
     """
     sides, signs_between = terms(node), operators(node)
     if "~" in signs_between[1:]:
@@ -227,6 +225,8 @@ def assigned(node: Node, loose: bool = False) -> Node | None:
         return sides[-1]
     if sides[1][0] == "sym" or signs_between[0] == "~":
         return sides[0]
+    if loose and not symbols(sides[-1]):
+        return sides[-1]
     return sides[-1] if loose and not _named(sides[0]) else None
 
 

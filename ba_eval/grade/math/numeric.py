@@ -1,5 +1,6 @@
 """High-precision values of trees, and the comparison of two trees at random points."""
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -124,6 +125,8 @@ def _function(name: str, values: list[Any], mp: Any) -> Any:
         if max(abs(values[0]), abs(values[1])) > 10**5:
             raise TooLarge(name)
         return mp.binomial(*values)
+    if name in ("gcd", "lcm") and all(v == mp.nint(mp.re(v)) for v in values):
+        return mp.mpf(getattr(math, name)(*(int(mp.re(v)) for v in values)))
     if name in ("min", "max") and values and not any(mp.im(v) for v in values):
         return min(values) if name == "min" else max(values)
     if len(values) != 1:

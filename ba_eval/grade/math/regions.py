@@ -23,6 +23,15 @@ class Region:
 
 def same_region(a: Node, b: Node) -> bool | None:
     """Compares two sets of real numbers; None where either is none that can be tested."""
+    result = _same_region(a, b)
+    if result is False and "list" in (a[0], b[0]):
+        # Conditions in a list may hold together: x >= 3 and x <= 5.
+        together = [("inter", *node[1:]) if node[0] == "list" else node for node in (a, b)]
+        return _same_region(*together)
+    return result
+
+
+def _same_region(a: Node, b: Node) -> bool | None:
     mp = context(_DIGITS)
     try:
         left, right = _region(a, mp), _region(b, mp)

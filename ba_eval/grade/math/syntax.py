@@ -154,8 +154,10 @@ class _Reader(Commands):
         """A factor without a sign between: a product, a mixed number (1 4/5), or a unit."""
         number = self.kind() == "num"
         right = self.power()
-        if is_whole(left) and right[0] == "div" and is_whole(right[1]) and is_whole(right[2]):
-            return ("add", left, right)
+        mark = right[0] if right[0] in ("percent", "deg") else ""
+        part = right[1] if mark else right
+        if is_whole(left) and part[0] == "div" and is_whole(part[1]) and is_whole(part[2]):
+            return (mark, ("add", left, part)) if mark else ("add", left, part)
         if number and left[0] in ("num", "dec"):
             if is_whole(left) and is_whole(right) and self.accept("/"):
                 below = self.power()

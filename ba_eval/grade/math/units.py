@@ -5,7 +5,9 @@ from fractions import Fraction
 
 from ba_eval.grade.math.tokens import names
 
-_GROUP = r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{[^{}]*\}"
+_GROUP = (
+    r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{(?:[^{}]|\{[^{}]*\})*\}"
+)
 _PLAIN = r"[A-Za-z]+\.?"
 _POWER = r"(?:\s*\^\s*(?:\{\s*[-+]?\d+\s*\}|[-+]?\d))?"
 _JOIN = r"\s*(?:/|\\cdot|\\times|\*|\\per|-)?\s*"
