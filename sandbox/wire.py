@@ -7,6 +7,7 @@ other object) arrives as `Opaque`, and decoding hostile bytes builds plain data 
 import base64
 import json
 import struct
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ MAX_NODES = 2_000_000
 MAX_BYTES = 32 << 20
 MAX_FRAME = 1 << 30
 _INT = 1 << 63
+_DICTS = frozenset((dict, Counter, OrderedDict, defaultdict))  # all of them equal a dict with the same items
 _SCALARS = frozenset((type(None), bool, int, float, str))
 _HEADER = struct.Struct(">II")
 
@@ -96,13 +98,13 @@ class _Encoder:
             return {"b" if kind is bytes else "B": base64.b64encode(value).decode()}
         if kind is complex:
             return {"c": self.items((value.real, value.imag), depth)}
-        if depth >= MAX_DEPTH and kind in (list, tuple, dict, set, frozenset):
+        if depth >= MAX_DEPTH and (kind in (list, tuple, set, frozenset) or kind in _DICTS):
             return {"o": kind.__name__ + " nested too deep"}
         if kind is list:
             return self.items(value, depth)
         if kind is tuple:
             return {"t": self.items(value, depth)}
-        if kind is dict:
+        if kind in _DICTS:
             return {"d": [self.items(value.keys(), depth), self.items(value.values(), depth)]}
         if kind is set or kind is frozenset:
             return {"s" if kind is set else "f": self.items(value, depth)}

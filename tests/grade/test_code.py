@@ -95,6 +95,15 @@ def test_wrong(grader: CodeGrader, problem: Problem, program: str, reason: str, 
     assert verdict.extracted == program
 
 
+@pytest.mark.parametrize("make", ["dict", "Counter", "OrderedDict", "lambda d: defaultdict(int, d)"])
+def test_dicts_of_the_standard_library_equal_a_dict(grader: CodeGrader, make: str) -> None:
+    problem = Problem("count", "", code=CodeTask([CallTest([], {"a": 2, "b": 1})], "f"))
+    program = f"from collections import *\ndef f():\n    return ({make})(dict(b=1, a=2))"
+    assert grader.submit_program(problem, program).result(timeout=120).outcome == "correct"
+    lying = "class D(dict):\n    __eq__ = lambda s, o: True\ndef f():\n    return D(a=2, b=1)"
+    assert grader.submit_program(problem, lying).result(timeout=120).outcome == "wrong"
+
+
 def test_failed_test_is_told(grader: CodeGrader) -> None:
     verdict = grader.submit_program(DOUBLE, "print(int(input()) * 2 if 1 else 0, 5)").result()
     assert verdict.details["failed"] == {
