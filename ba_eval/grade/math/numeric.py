@@ -14,7 +14,11 @@ from ba_eval.grade.math.tree import Node, children, contains, symbols
 MAX_PRECISION = 6000
 MAX_TERMS = 3000
 _POINTS = 4
-_TRIES = 24
+_MANY_POINTS = 12
+_TRIES = 36
+_RANGES = (6, 40, 300)
+"""Whole numbers are drawn up to each of these in turn."""
+_CORNERS = frozenset({"abs", "min", "max", "sgn"})
 _SAME_NAME = names("sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf")
 _INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "binomial", "gcd", "lcm", "big"})
 
@@ -227,6 +231,11 @@ def _alternates(node: Node) -> bool:
     return any(map(_alternates, children(node)))
 
 
+def _is_stepwise(node: Node) -> bool:
+    """Tells whether symbols must be whole numbers: floors, factorials, binomials, (-1)^n."""
+    return bool(symbols(node)) and (contains(node, _INTEGER_ONLY) or _alternates(node))
+
+
 def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
     """Yields the values of both trees at random points where both have one, and whether a coordinate is negative.
 
@@ -234,14 +243,18 @@ def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
     number occur; also for negative ones where an absolute value occurs. The points depend on nothing but the names.
     """
     unknowns = sorted(symbols(a) | symbols(b))
-    whole = any(contains(n, _INTEGER_ONLY) or _alternates(n) for n in (a, b))
+    whole = _is_stepwise(a) or _is_stepwise(b)
     signed = any(contains(n, frozenset({"abs"})) for n in (a, b))
     draw = random.Random(" ".join(unknowns))
     for attempt in range(_TRIES):
         negative = signed and attempt % 2 == 1
         point = {}
         for name in unknowns:
-            size = mp.mpf(draw.randint(1, 30)) if whole else mp.mpf(draw.randint(10**17, 3 * 10**18)) / 10**18
+            size = (
+                mp.mpf(draw.randint(1, _RANGES[attempt % 3]))
+                if whole
+                else mp.mpf(draw.randint(10**17, 3 * 10**18)) / 10**18
+            )
             point[name] = -size if negative and draw.random() < 0.6 else size
         try:
             left, right = evaluate(a, point, mp), evaluate(b, point, mp)
@@ -268,14 +281,15 @@ def same(a: Node, b: Node) -> bool | None:
         return _same_constant(a, b)
     mp = context(min(needed_precision(a, b), 400))
     agreed = 0
-    signed = any(contains(n, frozenset({"abs"})) for n in (a, b))
+    # Smooth functions that agree at a few random points agree; steps and corners need more of them.
+    wanted = _POINTS if not any(_is_stepwise(n) or contains(n, _CORNERS) for n in (a, b)) else _MANY_POINTS
     for left, right, negative in _points(a, b, mp):
         if negative and (mp.im(left) or mp.im(right)):
             continue
         if not _close(left, right, mp) and max(abs(left), abs(right)) > mp.mpf(10) ** (-mp.dps // 2):
             return False
         agreed += 1
-        if agreed >= _POINTS + 2 * signed:
+        if agreed >= wanted:
             return True
     return True if agreed >= 3 else None
 
