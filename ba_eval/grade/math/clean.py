@@ -52,6 +52,11 @@ _TEXT_BEFORE = re.compile(
 )
 _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
+_ORDINAL = re.compile(r"(?<=\d)\s*\^\s*\{?\s*\\(?:text|mathrm|textrm)\s*\{\s*(?:st|nd|rd|th)\s*\}\s*\}?")
+_MINUS_WORD = re.compile(r"^(?:negative|minus)\s+(?=\d)", re.I)
+_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE_WORD = re.compile(r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(thousand|million|billion|trillion)\b\s*\}?", re.I)
+_TIMES_LETTER = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -66,7 +71,7 @@ _REPAIRS = (
 
 
 def clean(answer: str) -> str:
-    """Returns the answer with one spelling for what means the same; idempotent, and linear in its length."""
+    """Returns the answer with one spelling for what means the same; linear in its length."""
     if len(answer) > MAX_LENGTH:
         return answer.strip()
     return _clean(answer)
@@ -90,15 +95,19 @@ def _clean(s: str) -> str:
         s = _PHANTOM.sub("", s)
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)
-        s = _STYLE.sub(" ", s) if r"\l" in s or r"\r" in s or "\\" in s else s
+        s = _STYLE.sub(" ", s)
+        s = _ORDINAL.sub("", s)
     s = _THOUSANDS.sub("", s)
     s = _DECIMAL_BRACE.sub(".", s)
     s = _RATIO_WORD.sub(":", s)
     if "." in s:
         s = _MODULE.sub("", s)
-    s = _TEXT_BEFORE.sub("", s)
     if match := _TEXT_ALL.fullmatch(s):
         s = match[1].strip()
+    s = _TEXT_BEFORE.sub("", s)
+    s = _MINUS_WORD.sub("-", s)
+    s = _SCALE_WORD.sub(lambda m: rf" \cdot 10^{{{_SCALES[m[1].lower()]}}}", s)
+    s = _TIMES_LETTER.sub(r"\\times ", s)
     if "]" in s or "[" in s:
         s = _FOREIGN_OPEN.sub(lambda m: ("(" if m[1] == "]" else m[1]) + m[2] + (")" if m[3] == "[" else m[3]), s)
     if "or" in s or "and" in s:
@@ -116,6 +125,7 @@ def _unicode(s: str) -> str:
     s = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", s)
     s = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", s)
     s = re.sub("√\\s*(\\d+|[A-Za-z])", r"\\sqrt{\1}", s)
+    s = re.sub("(?<=\\d)(?=[¼½¾⅐-⅞])", " ", s)
     s = "".join(_UNICODE.get(c, c) for c in s)
     return s if s.isascii() else unicodedata.normalize("NFKC", s).replace("⁄", "/")
 

@@ -16,7 +16,7 @@ from ba_eval.grade.math.tokens import (
     Unreadable,
     names,
 )
-from ba_eval.grade.math.tree import Node
+from ba_eval.grade.math.tree import Node, mapped
 
 _ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
 _ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
@@ -92,6 +92,9 @@ class Commands(Atoms):
                 if self.peek() in MULTIPLY:
                     self.at += 1
                 body = multiply(body, self.power())
+        if lower[0] == "rel" and lower[2] == ("const", "i"):
+            # The index i is no imaginary unit.
+            lower, body = _index(lower), _index(body)
         return ("big", name, lower, upper, body)
 
     def run_of_letters(self) -> str:
@@ -196,3 +199,7 @@ class Commands(Atoms):
             self.take_group()
             return self.atom()
         return self.group()
+
+
+def _index(node: Node) -> Node:
+    return ("sym", "i") if node == ("const", "i") else mapped(node, _index)

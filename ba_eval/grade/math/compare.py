@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ba_eval.grade.math.equations import same_relation
 from ba_eval.grade.math.exact import TooLarge, exact
-from ba_eval.grade.math.forms import canonical, decimal, expanded, is_equation, readings, simple
+from ba_eval.grade.math.forms import canonical, decimal, expanded, is_equation, point, readings, simple
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.regions import INEQUALITIES, same_region
 from ba_eval.grade.math.tree import Node, contains, one
@@ -40,6 +40,8 @@ class Comparison:
         if "rel" in (gold[0], answer[0]):
             return same_relation(gold, answer, self)
         gold, answer = expanded(gold), expanded(answer)
+        if "tuple" in (gold[0], answer[0]):
+            gold, answer = point(gold), point(answer)
         if (_is_region(gold) or _is_region(answer)) and (found := same_region(gold, answer)) is not None:
             self.methods.add("region")
             return found
@@ -108,6 +110,8 @@ class Comparison:
         if gold[0] != answer[0]:
             # A vector may be written as a tuple or a list.
             matrix = left if gold[0] == "matrix" else right
+            if len(left) == len(right) > 1:
+                return _all(self.ordered(a, b) for a, b in zip(left, right, strict=True))
             is_vector = len(matrix) == 1 or all(len(row) == 1 for row in matrix)
             cells = [tuple(cell for row in rows for cell in row) for rows in (left, right)]
             return is_vector and self.ordered(*cells)
@@ -186,7 +190,10 @@ class Comparison:
         if target is None or target.denominator == 1:
             # A whole number has no digits to round: 24.9999999 is not 25.
             return False
-        if abs(value - target) >= step:
+        # Rounded or cut off at the last digit, or as good as a double that was printed in full.
+        off = abs(value - target)
+        rounded = off <= step / 2 or (off < step and abs(value) < abs(target))
+        if not rounded and not (15 <= digits <= 17 and off <= abs(target) / 2**52):
             return False
         self.methods.add("digits")
         return True
@@ -210,4 +217,6 @@ def _is_region(node: Node) -> bool:
 def _rows(node: Node) -> list[tuple[Node, ...]]:
     if node[0] == "matrix":
         return list(node[1])
+    if node[0] == "tuple" and all(item[0] == "tuple" for item in node[3:]):
+        return [tuple(item[3:]) for item in node[3:]]
     return [tuple(node[3:] if node[0] == "tuple" else node[1:] if node[0] == "list" else (node,))]

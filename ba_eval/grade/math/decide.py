@@ -133,7 +133,9 @@ def _spellings(text: str, decimal: bool) -> Iterator[str]:
     if _SPACED_THOUSANDS.fullmatch(text):
         yield text.replace(" ", "")
         return
-    if _LIST_OF_THOUSANDS.search(text) and not re.search(r"(?<![\d,])0,", text):
+    # In brackets 100,200 are two numbers unless the list itself is spaced: (1,000, 2,000).
+    packed = text[:1] in ("(", "[") and ", " not in text
+    if _LIST_OF_THOUSANDS.search(text) and not packed and not re.search(r"(?<![\d,])0,", text):
         yield _LIST_OF_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
     yield text
     match = _DECIMAL_COMMA.fullmatch(text)
@@ -159,7 +161,7 @@ _TEXT_COMMAND = re.compile(
 )
 _CHOICE = re.compile(r"\(?([A-Ja-j])\)?")
 _CHOICE_PREFIX = re.compile(
-    r"(?:(?:option|choice|answer)\s*)?(?:\(([A-Ja-j])\)|([A-J])(?=[).:\s]|$))[).:\s]*(.*)", re.S | re.I
+    r"(?:(?:option|choice|answer)\s*(?=.\b))?(?:\(([A-J])\)|([A-J])(?=[).:]|\s*[\d\\$]|\s*$))[).:\s]*(.*)", re.S | re.I
 )
 _TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:[ap]\.?\s?m\.?)?)|(\d{1,2})()\s*([ap]\.?\s?m\.?)", re.I)
 _BASE = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:base\s*)?(\d+|[a-z]+)", re.I)
@@ -200,7 +202,7 @@ def _words(gold: str, answer: str) -> tuple[bool, str] | None:
     if match and (match[1].isupper() or inner[0] == "("):
         return _choice(match[1].upper(), given, strict="(" not in inner)
     clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
-    if clock and other:
+    if clock and other and max(int(c[2] or 0) for c in (clock, other)) < 60:
         (hour, minute, half), (other_hour, other_minute, other_half) = (_time(c) for c in (clock, other))
         same_half = half == other_half or not half or not other_half
         return (hour, minute) == (other_hour, other_minute) and same_half, "time"

@@ -144,6 +144,15 @@ def _signed(node: Node, choice: Iterator[int]) -> Node:
     return mapped(node, lambda part: _signed(part, choice))
 
 
+def point(node: Node) -> Node:
+    """Returns the tuple of a named point: (2, 3) of P(2, 3)."""
+    if node[0] == "call" and len(node) > 3 and node[1].isupper():
+        return ("tuple", "(", ")", *node[2:])
+    if node[0] == "mul" and len(node) == 3 and node[1][0] == "sym" and node[2][0] == "tuple":
+        return node[2]  # type: ignore[no-any-return]
+    return node
+
+
 # -- marks and decimals
 
 
