@@ -202,6 +202,8 @@ class Job:
             self.calls_started = used.cpu_seconds
             self._call_starts(used)
             self.stalled = False
+        else:  # it waited for its answer: that time is not its own
+            self.call_started = (self.call_started[0], time.monotonic())
         if self.calls in self.open:
             messages, at = bytearray(), 0
             for size in sizes:

@@ -103,7 +103,7 @@ class Warm:
 
     def _bring_back(self) -> None:
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         sys.modules.update(self._modules)
         for name, submodules in self._submodules.items():
             for key, value in submodules.items():
@@ -113,7 +113,7 @@ class Warm:
         """Takes all modules beyond the baseline out of sight and starts handing them out on import."""
         for name in [name for name in sys.modules if name not in self._baseline]:
             module = sys.modules.pop(name)
-            if name.split(".")[0] != "sandbox":
+            if name.split(".")[0] not in ("sandbox", "__mp_main__"):
                 self._modules[name] = module
                 self._specs[name] = getattr(module, "__spec__", None)
         recorded = self._recorded()
@@ -127,7 +127,7 @@ class Warm:
             self._submodules[name] = {key: names.pop(key) for key in inner}
         for name, imported in self._imports.items():
             self._imports[name] = [other for other in dict.fromkeys(imported) if other in self._modules]
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -147,6 +147,8 @@ class Warm:
         module = self._modules.pop(name)
         sys.modules[name] = module
         module.__spec__ = self._specs[name]
+        if name == "multiprocessing":
+            sys.modules["__mp_main__"] = sys.modules["__main__"]
         for other in self._imports.get(name, ()):
             self._import(other)
         for key, value in self._submodules[name].items():

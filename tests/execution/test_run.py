@@ -1,5 +1,7 @@
 """Programs as scripts: what a fresh interpreter would do, and one status for each way to end."""
 
+# ruff: noqa: E501 (whole programs on a line)
+
 import json
 import subprocess
 import sys
@@ -179,9 +181,8 @@ def test_measures(sandbox: Sandbox) -> None:
 def test_warm_imports_change_nothing(sandbox: Sandbox, program: str) -> None:
     """The outcome, and the modules loaded in the end, are those of a fresh interpreter."""
     code = (
-        "import sys\ntry:\n    exec(%r)\n    print('fine')\nexcept Exception as error:\n    print(type(error).__name__)\n"
+        f"import sys\ntry:\n    exec({program!r})\n    print('fine')\nexcept Exception as error:\n    print(type(error).__name__)\n"
         "print(sorted(name for name in sys.modules if not name.startswith(('sitecustomize', '__editable__'))))"
-        % program
     )
     warm = sandbox.run(code)
     cold = sandbox.run(

@@ -1,8 +1,10 @@
 """Plain data across the wall: exact types come back, anything else is opaque, hostile bytes are refused."""
 
+import contextlib
 import json
 import math
-from collections import OrderedDict
+import sys
+from collections import deque
 from typing import Any, NamedTuple
 
 import pytest
@@ -55,10 +57,8 @@ def test_round_trip(value: Any) -> None:
 
 @given(st.binary() | st.text().map(str.encode))
 def test_hostile_bytes(data: bytes) -> None:
-    try:
+    with contextlib.suppress(WireError):
         decode(data)
-    except WireError:
-        pass
 
 
 @given(
@@ -68,10 +68,8 @@ def test_hostile_bytes(data: bytes) -> None:
     )
 )
 def test_hostile_json(data: Any) -> None:
-    try:
+    with contextlib.suppress(WireError):
         decode(json.dumps(data).encode())
-    except WireError:
-        pass
 
 
 def test_special_values() -> None:
@@ -99,8 +97,8 @@ class Liar(int):
     [
         (Liar(3), "Liar"),
         (Named(1), "Named"),
-        (OrderedDict(a=1), "OrderedDict"),
-        ((x for x in ()), "generator"),
+        (deque([1]), "deque"),
+        ((x for x in [1]), "generator"),
         (range(3), "range"),
         (iter([]), "list_iterator"),
         ({}.keys(), "dict_keys"),
@@ -116,9 +114,9 @@ def test_opaque(value: Any, name: str) -> None:
     assert back != back
 
 
-def test_depth_and_size_are_bounded() -> None:
+def test_depth_and_size_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     nested: list[Any] = []
-    for _ in range(100_000):
+    for _ in range(10_000):
         nested = [nested]
     back = decode(encode(nested))
     depth = 0
@@ -126,21 +124,24 @@ def test_depth_and_size_are_bounded() -> None:
         back, depth = back[0], depth + 1
     assert isinstance(back, Opaque)
     assert depth <= 201
+    shared_file = sys.modules[encode.__module__]
+    monkeypatch.setattr(shared_file, "MAX_NODES", 20_000)
+    monkeypatch.setattr(shared_file, "MAX_BYTES", 1 << 20)
     wide: list[Any] = []
     for _ in range(60):
         wide = [wide, wide]
     with pytest.raises(WireError):
         encode(wide)
     with pytest.raises(WireError):
-        encode("x" * (40 << 20))
+        encode("x" * (2 << 20))
     with pytest.raises(WireError):
-        decode(b"[" * 3_000_000)
+        decode(b"[" * 30_000)
     with pytest.raises(WireError):
-        decode(b"[" * 100_000 + b"]" * 100_000)
+        decode(b"[" * 10_000 + b"]" * 10_000)
 
 
 def test_colliding_keys_are_refused() -> None:
-    keys = [hex(k * (2**61 - 1)) for k in range(2, 50_000)]
+    keys = [hex(k * (2**61 - 1)) for k in range(2, 5_000)]
     with pytest.raises(WireError):
         decode(json.dumps({"s": [{"i": key} for key in keys]}).encode())
 
