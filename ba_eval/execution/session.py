@@ -205,6 +205,7 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
     if candidate.loaded.status != "ok":
         return _as_run(candidate.loaded, slot.level)
     test = _Conversation(slot, "main", test_job, limits)
+    used = 0.0
     test.open()
     try:
         test.send([b""], [limits.cpu_seconds])
@@ -217,11 +218,12 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
                     exit_code=0 if passed else 1,
                     stdout=printed.stdout,
                     stderr=printed.stderr,
-                    cpu_seconds=printed.cpu_seconds,
+                    cpu_seconds=printed.cpu_seconds + used,
                     level=slot.level,
                     stalled=printed.stalled,
                 )
             result = candidate.call_encoded(question[1:])
+            used += result.cpu_seconds
             if candidate.ended is not None:
                 return _as_run(result, slot.level)
             test.send([_answer(result)], [limits.cpu_seconds])

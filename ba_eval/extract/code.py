@@ -113,6 +113,13 @@ def after_prelude(prelude: str, program: str) -> str:
     return "\n".join([*lines[:end], prelude, *lines[end:]])
 
 
+def imports(program: str) -> str:
+    """The import statements at a program's top level."""
+    tree = parse(program)
+    found = [node for node in (tree.body if tree is not None else []) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return "\n".join(ast.unparse(node) for node in found if not _is_future(node))
+
+
 def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 

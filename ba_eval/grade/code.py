@@ -10,7 +10,7 @@ from typing import Any
 
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.execution import Limits, Sandbox
-from ba_eval.extract.code import after_prelude, callable_name, code_before_entry_point, extract_program, parse
+from ba_eval.extract.code import after_prelude, callable_name, code_before_entry_point, extract_program, imports, parse
 from ba_eval.grade.compare import LEETCODE_TOLERANCE, RETURNED_TOLERANCE, shorten
 from ba_eval.grade.evalplus import EvalplusJudge
 from ba_eval.grade.trial import Runner, SandboxFailed, Trial, try_calls, try_check, try_stdin
@@ -136,12 +136,12 @@ class CodeGrader:
         )
 
     def _try(self, problem: Problem, task: CodeTask, program: str, entry_point: str | None) -> Trial:
-        trial = self._try_within(task, program, entry_point, LIMITS)
+        trial = self._try_within(problem, program, entry_point, LIMITS)
         if trial.reason == "timeout" and problem.reference is not None:
             # How long the tests take is worth knowing only now.
             allowed = REFERENCE_FACTOR * self._reference_seconds(problem, task, problem.reference)
             if allowed > LIMITS.cpu_seconds:
-                trial = self._try_within(task, program, entry_point, replace(LIMITS, cpu_seconds=allowed))
+                trial = self._try_within(problem, program, entry_point, replace(LIMITS, cpu_seconds=allowed))
         return trial
 
     def _reference_seconds(self, problem: Problem, task: CodeTask, reference: str) -> float:
@@ -152,14 +152,16 @@ class CodeGrader:
             if id(problem) not in self._reference_cpu:
                 program = after_prelude(_prelude(task), reference)
                 limits = replace(LIMITS, cpu_seconds=10 * LIMITS.cpu_seconds)
-                trial = self._try_within(task, program, _resolved(task, program), limits)
+                trial = self._try_within(problem, program, _resolved(task, program), limits)
                 self._reference_cpu[id(problem)] = trial.slowest if trial.reason is None else 0.0
             return self._reference_cpu[id(problem)]
 
-    def _try_within(self, task: CodeTask, program: str, entry_point: str | None, limits: Limits) -> Trial:
+    def _try_within(self, problem: Problem, program: str, entry_point: str | None, limits: Limits) -> Trial:
+        task = _task(problem)
         tests = task.tests
         if isinstance(tests, CheckTest):
-            source = after_prelude(_prelude(task), tests.source)
+            # Tests of some sets lean on what the reference solution imports.
+            source = after_prelude(_prelude(task) + "\n" + imports(problem.reference or ""), tests.source)
             return try_check(self._runner, program, task.entry_point or "candidate", source, limits)
         assert not isinstance(tests, EvalplusTest)
         stdin_tests = [test for test in tests if isinstance(test, StdinTest)]

@@ -13,6 +13,7 @@ from ba_eval.extract.code import (
     code_before_entry_point,
     defines,
     extract_program,
+    imports,
     parse,
 )
 
@@ -190,6 +191,12 @@ def test_defines(source: str, entry_point: str, expected: bool) -> None:
 )
 def test_code_before_entry_point(prefix: str, entry_point: str | None, expected: str) -> None:
     assert code_before_entry_point(prefix, entry_point) == expected
+
+
+def test_imports() -> None:
+    program = "from __future__ import annotations\nimport sys, os as o\ndef f():\n    import re\nfrom math import *\n"
+    assert imports(program) == "import sys, os as o\nfrom math import *"
+    assert imports("def f(:") == ""
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,18 @@ def test_same_program_runs_once(grader: CodeGrader, monkeypatch: pytest.MonkeyPa
     assert len(calls) == 2
 
 
+def test_check_programs_of_every_kind(grader: CodeGrader) -> None:
+    named = Problem(
+        "named", "", code=CodeTask(CheckTest("assert check(70) == False\nassert check(2) == True"), "check")
+    )
+    assert grader.submit_program(named, "def check(n):\n    return n == 2").result().outcome == "correct"
+    assert grader.submit_program(named, "def check(n):\n    return True").result().reason == "failed test"
+    reference = "import sys\ndef size(x):\n    return sys.getsizeof(x)"
+    leaning = CodeTask(CheckTest("assert size('a') == sys.getsizeof('a')"), "size")
+    problem = Problem("leaning", "", code=leaning, reference=reference)
+    assert grader.submit_program(problem, "def size(x):\n    return x.__sizeof__()").result().outcome == "correct"
+
+
 def test_prints_and_state_do_not_leak_between_programs(grader: CodeGrader) -> None:
     dirty = "import builtins, os\nbuiltins.int = lambda *a: 0\nopen('left', 'w').write('x')\nprint(int(input()) * 2)"
     clean = "import os\nassert not os.path.exists('left')\nprint(int(input()) * 2)"

@@ -1,0 +1,173 @@
+"""Rules of HumanEval+ and MBPP+, and the references' outputs kept on disk."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ba_eval.benchmark.problem import CodeTask, EvalplusTest, Problem
+from ba_eval.grade.code import CodeGrader, reference_failures
+from ba_eval.grade.evalplus import agrees
+from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
+
+
+def task(
+    reference: str, base: list[Any], plus: list[Any], atol: float = 0.0, dataset: Any = "humaneval"
+) -> EvalplusTest:
+    return EvalplusTest(dataset, "Test/0", base, plus, reference, atol)
+
+
+HUMANEVAL = task("", [], [])
+MBPP = task("", [], [], dataset="mbpp")
+
+
+# Right values: what evalplus 0.3.1 says of these outputs.
+@pytest.mark.parametrize(
+    ("test", "entry_point", "arguments", "got", "expected", "equal"),
+    [
+        (HUMANEVAL, "f", [], [1, 2], [1, 2], True),
+        (HUMANEVAL, "f", [], (1, 2), [1, 2], False),
+        (HUMANEVAL, "f", [], 1, True, True),
+        (HUMANEVAL, "f", [], 0.1 + 0.2, 0.3, True),
+        (HUMANEVAL, "f", [], [0.1 + 0.2, 1.0], [0.3, 1.0], True),
+        (HUMANEVAL, "f", [], (0.1 + 0.2,), [0.3], False),
+        (HUMANEVAL, "f", [], 0.30001, 0.3, False),
+        (task("", [], [], atol=0.01), "f", [], 0.309, 0.3, True),
+        (task("", [], [], atol=0.01), "f", [], 3, 3.001, False),
+        (HUMANEVAL, "f", [], 10**17 + 1, 10**17, False),
+        (HUMANEVAL, "f", [], math.nan, math.nan, False),
+        (HUMANEVAL, "f", [], None, None, True),
+        (HUMANEVAL, "f", [], 10**400, 1.5, False),
+        (task("", [], [], atol=1e-4), "find_zero", [[-6, 11, -6, 1]], 1.00001, 3.0, True),
+        (task("", [], [], atol=1e-4), "find_zero", [[-6, 11, -6, 1]], 1.5, 3.0, False),
+        (task("", [], [], atol=1e-4), "find_zero", [[-6, 11, -6, 1]], "1", 3.0, False),
+        (task("", [], [], atol=1e-4), "find_zero", [[0.0] * 3 + [1e300]], 1e300, 0.0, False),
+        (MBPP, "similar_elements", [(1, 2), (2, 3)], [2, 2], (2,), True),
+        (MBPP, "similar_elements", [(1, 2), (2, 3)], 2, (2,), False),
+        (MBPP, "similar_elements", [(1, 2), (2, 3)], [[2]], (2,), False),
+        (MBPP, "check_str", ["a"], "a match", True, True),
+        (MBPP, "check_str", ["a"], None, True, False),
+        (MBPP, "check_str", ["a"], False, False, True),
+        (MBPP, "check_str", ["a"], False, True, False),
+        (MBPP, "are_equivalent", [1, 2], False, True, True),
+        (MBPP, "sum_div", [1], 0, 1, True),
+        (MBPP, "sum_div", [7], 2, 1, False),
+        (MBPP, "surface_Area", [3, 4], 33, 33, True),
+        (MBPP, "surface_Area", [3, 4], 35, 33, True),
+        (MBPP, "surface_Area", [3, 4], 34, 33, False),
+        (MBPP, "digit_distance_nums", [123, 2], 4, 5, True),
+        (MBPP, "digit_distance_nums", [123, 2], 3, 5, False),
+    ],
+)
+def test_agrees(test: EvalplusTest, entry_point: str, arguments: Any, got: Any, expected: Any, equal: bool) -> None:
+    assert agrees(test, entry_point, arguments, got, expected) is equal
+
+
+class AlwaysEqual:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __sub__(self, other: object) -> int:
+        return 0
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("entry_point", ["f", "find_zero", "similar_elements", "sum_div", "surface_Area"])
+@pytest.mark.parametrize("dataset", ["humaneval", "mbpp"])
+def test_other_classes_never_agree(dataset: str, entry_point: str) -> None:
+    arguments = [3, 4] if entry_point == "surface_Area" else [[1, 2], 3]
+    assert not agrees(task("", [], [], 0.01, dataset), entry_point, arguments, AlwaysEqual(), [2])
+
+
+LONG = "def f(n):\n    return 'ab' * n"
+SAME = "def f(n):\n    return ''.join('ab' for _ in range(n))"
+OTHER = "def f(n):\n    return 'ab' * n if n < 5000 else 'ab' * (n - 1) + 'ba'"
+
+
+@pytest.fixture
+def grader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeGrader]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    grader = CodeGrader(workers=2)
+    yield grader
+    grader.close()
+
+
+def test_base_and_plus_status(grader: CodeGrader) -> None:
+    problem = Problem("T/0", "", code=CodeTask(task(LONG, [[1], [2]], [[3], [9000]]), "f"))
+    verdict = grader.submit_program(problem, SAME).result()
+    assert verdict.outcome == "correct"
+    assert dict(verdict.details) == {"passed": 4, "total": 4, "base": "pass", "plus": "pass"}
+    verdict = grader.submit_program(problem, OTHER).result()
+    assert (verdict.outcome, verdict.reason) == ("wrong", "failed test")
+    assert (verdict.details["base"], verdict.details["plus"], verdict.details["passed"]) == ("pass", "fail", 3)
+    assert verdict.details["failed"]["test"] == 3
+    assert verdict.details["failed"]["expected"].startswith("'abab")
+    verdict = grader.submit_program(problem, "def f(n):\n    return 1 / (n - 1)").result()
+    assert (verdict.details["base"], verdict.details["plus"], verdict.reason) == ("fail", "fail", "crash")
+
+
+def test_large_floats_are_compared_with_tolerance(grader: CodeGrader) -> None:
+    reference = "def f(n):\n    return [k / 7 for k in range(n)]"
+    problem = Problem("T/1", "", code=CodeTask(task(reference, [[3000]], []), "f"))
+    near = "def f(n):\n    return [k / 7 + 1e-9 for k in range(n)]"
+    far = "def f(n):\n    return [k / 7 + 1e-3 for k in range(n)]"
+    assert grader.submit_program(problem, near).result().outcome == "correct"
+    assert grader.submit_program(problem, far).result().outcome == "wrong"
+
+
+def test_inputs_that_the_reference_cannot_take_are_left_out(grader: CodeGrader) -> None:
+    reference = "def f(n):\n    return {0: lambda: 0, 1: lambda: 1 / 0, 2: lambda: object()}.get(n, lambda: n)()"
+    problem = Problem("T/2", "", code=CodeTask(task(reference, [[0], [1]], [[2], [3]]), "f"), reference=reference)
+    verdict = grader.submit_program(problem, "def f(n):\n    return n").result()
+    assert verdict.outcome == "correct"
+    assert (verdict.details["total"], verdict.details["unusable"]) == (2, 2)
+    assert dict(reference_failures([problem], workers=1)) == {
+        "T/2": "2 inputs unusable: ZeroDivisionError: division by zero"
+    }
+
+
+def test_candidates_do_not_change_inputs_for_others(grader: CodeGrader) -> None:
+    problem = Problem("T/3", "", code=CodeTask(task("def f(xs):\n    return sum(xs)", [[[1, 2]]], [[[1, 2]]]), "f"))
+    assert grader.submit_program(problem, "def f(xs):\n    xs.pop()\n    return 3").result().outcome == "correct"
+    assert grader.submit_program(problem, "def f(xs):\n    return sum(xs)").result().outcome == "correct"
+
+
+def test_outputs_are_computed_once_and_kept(tmp_path: Path) -> None:
+    outputs = [Expected(n, 0.25) for n in (1, 2.5, "x", None, [(1,), {2}], {"k": 1j})]
+    outputs += [Expected("y" * 10**6, 1.5), Expected(None, 0.0, failure="ValueError: no")]
+    computed: list[str] = []
+
+    def compute(test: EvalplusTest, entry_point: str) -> list[Expected]:
+        computed.append(entry_point)
+        return outputs
+
+    test = task("reference", [[1]] * 5, [[2]] * 3)
+    first = ExpectedOutputs(compute, tmp_path).of(test, "f")
+    again = ExpectedOutputs(compute, tmp_path)
+    assert again.of(test, "f") == first == again.of(test, "f")
+    assert computed == ["f"]
+    assert first[:6] == outputs[:6]
+    assert isinstance(first[6].output, Digest)
+    assert first[6].output.matches("y" * 10**6)
+    assert not first[6].output.matches("y" * (10**6 - 1) + "z")
+    assert first[7].failure == "ValueError: no"
+    [file] = tmp_path.iterdir()
+    assert file.stat().st_size < 2000
+
+    ExpectedOutputs(compute, tmp_path).of(task("another reference", [[1]] * 5, [[2]] * 3), "f")
+    ExpectedOutputs(compute, tmp_path).of(test, "g")
+    assert computed == ["f", "f", "g"]
+
+    for torn in (file.read_bytes()[:-20], b"", b"\xfd7zXZ\x00", b"[]"):
+        file.write_bytes(torn)
+        assert ExpectedOutputs(compute, tmp_path).of(test, "f") == first
+    assert computed == ["f", "f", "g", "f", "f", "f", "f"]
+
+
+def test_cache_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    outputs = ExpectedOutputs(lambda *_: [Expected(1, 0.0)], tmp_path / "file" / "below")
+    assert outputs.of(task("r", [[1]], []), "f") == [Expected(1, 0.0)]
