@@ -12,6 +12,8 @@ from ba_eval.tables.sheet import Cell, Column, Line, Sheet, Style, cell, interva
 _REASONS = 3
 # Cells named in one note.
 _NAMED = 4
+# Share of cut responses above which a note says what that does to the score.
+_CUT = 0.05
 _PROBLEMS = ("missing", "ungraded", "errors", "undecided")
 
 
@@ -73,6 +75,13 @@ def _notes(summary: Summary) -> Iterator[str]:
         more = f"; and {len(uneven) - _NAMED} more" if len(uneven) > _NAMED else ""
         yield f"differing n: {'; '.join(uneven[:_NAMED])}{more}"
     for facts in summary.benchmarks:
+        cut = [(m.name, n) for m in summary.models if (n := m.benchmarks[facts.name]).truncated > _CUT]
+        if cut:
+            scores = ", ".join(f"{name} {percent(n.avg.value)} ({percent(n.avg_untruncated)})" for name, n in cut)
+            yield (
+                f"{facts.name}: more than {_CUT:.0%} of the responses were cut at {facts.max_tokens:,} tokens; raise "
+                f"--max-tokens. Accuracy with (without) the cut: {scores}"
+            )
         if facts.apart:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in facts.apart.items())
             scores = ", ".join(

@@ -143,3 +143,16 @@ def test_latex_compiles_with_hostile_names(tmp_path: Path) -> None:
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "t.tex"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_many_cut_responses_are_told_with_the_flag_and_both_scores(tmp_path: Path) -> None:
+    """2 of 8 samples are cut and wrong: 4/8 right with them, 4/6 without."""
+    scores = {"ba": {"math500": np.array([[1, 1, 0, 0], [1, 1, 0, 0]], dtype=bool)}}
+    run = make_run(
+        tmp_path / "run", scores, change=lambda m, b, row, index: {"finish_reason": "length"} if index == 3 else {}
+    )
+    text = " ".join(render(load(run), "text").split())
+    assert "math500: more than 5% of the responses were cut at 3,072 tokens; raise --max-tokens" in text
+    assert "ba 50.0 (66.7)" in text
+    whole = make_run(tmp_path / "whole", scores)
+    assert "--max-tokens" not in render(load(whole), "text")
