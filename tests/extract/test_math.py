@@ -114,7 +114,7 @@ def test_methods_in_the_order_asked() -> None:
 @given(st.text(alphabet="0123456789+-x ", min_size=1).filter(lambda s: s.strip()), st.text(max_size=200))
 def test_a_last_box_is_found_whatever_stands_before(content: str, before: str) -> None:
     text = before.replace("boxed", "").replace("box", "") + "\n\n\\boxed{" + content + "}"
-    assert extract_answer(text, ("boxed",)).answer == content.strip()
+    assert (extract_answer(text, ("boxed",)).answer or "").split() == content.split()
 
 
 @given(st.text(max_size=400))

@@ -147,7 +147,7 @@ def test_equivalent_has_three_outcomes() -> None:
 
 
 def test_group_answers() -> None:
-    answers = ["1/2", "0.5", None, "\\frac{2}{4}", "x=2", "2", "\\sqrt{2}", "2^{1/2}", "two"]
+    answers = ["1/2", "0.5", None, "\\frac{2}{4}", "x=2", "2", "\\sqrt{2}", "2^{1/2}", "pear"]
     assert group_answers(answers) == [0, 0, None, 0, 1, 1, 2, 2, 3]
 
 
