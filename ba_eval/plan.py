@@ -4,6 +4,7 @@ All that can be wrong with the input is found here, before anything is written.
 """
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -132,15 +133,16 @@ def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Gr
     for benchmark in benchmarks:
         key = msgspec.json.encode(dict(benchmark.grader), order="sorted") if benchmark.kind == "math" else b"code"
         if key not in made:
-            made[key] = _math_grader(benchmark) if benchmark.kind == "math" else _code_grader(config)
+            made[key] = _math_grader(config, benchmark) if benchmark.kind == "math" else _code_grader(config)
         graders[benchmark.name] = made[key]
     return graders
 
 
-def _math_grader(benchmark: Benchmark) -> Grader:
+def _math_grader(config: RunConfig, benchmark: Benchmark) -> Grader:
     from ba_eval.grade.math import MathGrader, MathOptions
 
-    return MathGrader(convert(dict(benchmark.grader), MathOptions, where=benchmark.name))
+    options = convert(dict(benchmark.grader), MathOptions, where=benchmark.name)
+    return MathGrader(options, workers=config.workers or os.cpu_count() or 1)
 
 
 def _code_grader(config: RunConfig) -> Grader:
