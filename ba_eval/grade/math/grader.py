@@ -20,7 +20,7 @@ from ba_eval.grade.math.pool import Pool
 from ba_eval.grade.verdict import Outcome, Verdict
 
 VERSION = "math 1"
-_REMEMBERED = 50_000
+_REMEMBERED = 20_000
 _SHOWN = 2000
 Reply = dict[str, Any]
 
@@ -36,7 +36,7 @@ class MathGrader:
     def __init__(self, options: MathOptions | None = None, workers: int = 1) -> None:
         self.options = options or MathOptions()
         self._pool = Pool(workers, self.options.seconds, self.options.memory)
-        self._known: OrderedDict[tuple[Any, ...], Future[Reply]] = OrderedDict()
+        self._known: OrderedDict[tuple[Any, ...], Reply | Future[Reply]] = OrderedDict()
         self._lock = threading.Lock()
 
     def submit(self, problem: Problem, response: str, finish_reason: str = "stop") -> "Future[Verdict]":
@@ -91,6 +91,9 @@ class MathGrader:
         answer = found.answer or ""
         absolute = tolerance if tolerance is not None else self.options.absolute_tolerance
         reply = self._decide(golds, answer, unit, absolute, self.options.relative_tolerance)
+        tail = (response or answer)[-2000:].rstrip()[-400:]
+        shown = _encodable(answer[:_SHOWN])
+        method, closed = found.method, found.closed
         result: Future[Verdict] = Future()
 
         def finish(done: "Future[Reply]") -> None:
@@ -100,20 +103,17 @@ class MathGrader:
                 return
             trouble = done.exception()
             if trouble is not None:
-                result.set_result(
-                    Verdict(
-                        "error", "grader failed", _encodable(answer[:_SHOWN]), "", seconds, {"message": str(trouble)}
-                    )
-                )
+                result.set_result(Verdict("error", "grader failed", shown, "", seconds, {"message": str(trouble)}))
                 return
             value = done.result()
             outcome: Outcome = value["outcome"]
-            details: dict[str, Any] = {"found": found.method}
-            if flags := _flags(outcome, value, golds, found, response):
+            details: dict[str, Any] = {"found": method}
+            flags = _flags(value, golds, tail)
+            if method in ("closing", "bare", "last-number") or not closed:
+                flags.append("found outside the expected format")
+            if flags:
                 details["flags"] = flags
-            result.set_result(
-                Verdict(outcome, value["reason"], _encodable(answer[:_SHOWN]), value["method"], seconds, details)
-            )
+            result.set_result(Verdict(outcome, value["reason"], shown, value["method"], seconds, details))
 
         reply.add_done_callback(finish)
         return result
@@ -137,7 +137,7 @@ class MathGrader:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
-                return known
+                return known if isinstance(known, Future) else _done(known)
             request = {
                 "golds": golds,
                 "answer": _encodable(answer),
@@ -145,10 +145,19 @@ class MathGrader:
                 "absolute": absolute,
                 "relative": relative,
             }
-            known = self._known[key] = self._pool.submit(request)
+            future = self._known[key] = self._pool.submit(request)
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-        return known
+        future.add_done_callback(lambda done: self._remember(key, done))
+        return future
+
+    def _remember(self, key: tuple[Any, ...], done: "Future[Reply]") -> None:
+        """Keeps the bare reply: a future holds on to its callbacks, and these to whole responses."""
+        with self._lock:
+            if done.cancelled() or done.exception() is not None:
+                self._known.pop(key, None)
+            elif key in self._known:
+                self._known[key] = done.result()
 
 
 def _done(value: Any) -> "Future[Any]":
@@ -172,21 +181,18 @@ def _encodable(text: str) -> str:
 _NUMERALS = re.compile(r"\d+(?:\.\d+)?")
 
 
-def _flags(outcome: str, reply: Reply, golds: tuple[str, ...], found: Extraction, response: str) -> list[str]:
-    """Returns what makes a verdict suspicious, for the audit."""
+def _flags(reply: Reply, golds: tuple[str, ...], tail: str) -> list[str]:
+    """Returns what makes a decision suspicious, for the audit; `tail` is the response's end."""
     flags: list[str] = list(reply.get("flags", ()))
-    if outcome == "undecided":
+    if reply["outcome"] == "undecided":
         flags.append("undecided")
-    if outcome == "wrong":
-        tail = response.rstrip()[-400:] or (found.answer or "")[-400:]
+    if reply["outcome"] == "wrong":
         numerals = [set(_NUMERALS.findall(gold)) for gold in golds]
         present = set(_NUMERALS.findall(tail))
         if any(n and n <= present for n in numerals):
             flags.append("gold's numbers in the final lines")
         if reply["reason"] == "answer not read":
             flags.append("answer not read")
-    if found.method in ("closing", "bare", "last-number") or not found.closed:
-        flags.append("found outside the expected format")
     return flags
 
 
