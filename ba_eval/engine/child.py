@@ -24,6 +24,11 @@ _LAST_LINES = 8
 _SHOWN_CHARACTERS = 300
 
 
+WAITING = {"GOMP_SPINCOUNT": "1000"}
+"""OpenMP's threads spin for microseconds, not milliseconds, before they sleep: graders and sandboxes need the cores too,
+and a thread that waits for one that is not running stops the whole step. Must be set before torch is loaded."""
+
+
 class Child:
     """A process that imports vLLM at once and waits for the model it is to load.
 
@@ -44,7 +49,7 @@ class Child:
         # What it prints before it knows its log file.
         self._early = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the child)
         self._channel, theirs = socket.socketpair()
-        environment = {"HF_HUB_OFFLINE": "1", **os.environ} if offline else None
+        environment = {**WAITING, **({"HF_HUB_OFFLINE": "1"} if offline else {}), **os.environ}
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", self.module, str(theirs.fileno()), str(os.getpid())],
