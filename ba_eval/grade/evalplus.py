@@ -9,7 +9,7 @@ from ba_eval.benchmark.problem import EvalplusTest
 from ba_eval.execution import CallResult, Limits, Opaque
 from ba_eval.grade.compare import same_plain, same_structure, show
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
-from ba_eval.grade.trial import Call, Runner, SandboxFailed, Trial, call_all, encode_call, show_call
+from ba_eval.grade.trial import Call, Runner, SandboxFailed, Trial, call_all, show_call
 
 RELATIVE_TOLERANCE = 1e-7
 FLOAT_TOLERANCE = 1e-6
@@ -118,7 +118,6 @@ class EvalplusJudge:
     def __init__(self, runner: Runner, cache: Path | None = None) -> None:
         self._runner = runner
         self._expected = ExpectedOutputs(self._run_reference, cache)
-        self._calls: dict[int, tuple[EvalplusTest, list[Call]]] = {}
 
     def judge(self, test: EvalplusTest, entry_point: str, program: str) -> tuple[Trial, Mapping[str, Any]]:
         """The trial over base and plus inputs, and the status of each (`pass`, `fail` or `timeout`).
@@ -127,7 +126,7 @@ class EvalplusJudge:
         """
         expected = self._expected.of(test, entry_point)
         inputs = [*test.base_input, *test.plus_input]
-        calls = self._encoded(test, inputs, expected)
+        calls = self._limited(test, expected)
         usable = [number for number, output in enumerate(expected) if output.failure is None]
         base = [number for number in usable if number < len(test.base_input)]
         trials = [
@@ -184,27 +183,20 @@ class EvalplusJudge:
             if trial.reason != "failed test" or not unsure:
                 return trial
             # Other bytes than the reference's may still be equal: compare with the output itself.
-            [again] = self._outputs_of(test, entry_point, [inputs[unsure[-1]]])
+            [again] = self._outputs_of(test, entry_point, [calls[unsure[-1]].body])
             if again.failure is not None:
                 return trial
             outputs[unsure[-1]] = again.output
 
-    def _encoded(self, test: EvalplusTest, inputs: Sequence[Sequence[Any]], expected: Sequence[Expected]) -> list[Call]:
-        """The calls of a problem, encoded once for all programs."""
-        if id(test) not in self._calls:
-            calls = [
-                Call(encode_call(arguments), max(LIMITS.cpu_seconds, REFERENCE_FACTOR * output.cpu_seconds))
-                for arguments, output in zip(inputs, expected, strict=True)
-            ]
-            self._calls[id(test)] = test, calls
-        return self._calls[id(test)][1]
+    def _limited(self, test: EvalplusTest, expected: Sequence[Expected]) -> list[Call]:
+        limits = (max(LIMITS.cpu_seconds, REFERENCE_FACTOR * output.cpu_seconds) for output in expected)
+        return [Call(*call) for call in zip(self._expected.bodies(test), limits, strict=True)]
 
     def _run_reference(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
-        return self._outputs_of(test, entry_point, [*test.base_input, *test.plus_input])
+        return self._outputs_of(test, entry_point, self._expected.bodies(test))
 
-    def _outputs_of(self, test: EvalplusTest, entry_point: str, inputs: Sequence[Sequence[Any]]) -> list[Expected]:
-        """What the reference gives for inputs; a process that it ends is started again for the next one."""
-        calls = [encode_call(arguments) for arguments in inputs]
+    def _outputs_of(self, test: EvalplusTest, entry_point: str, calls: Sequence[bytes]) -> list[Expected]:
+        """What the reference gives for encoded calls; a process that it ends is started again for the next one."""
         outputs: list[Expected] = []
         while len(outputs) < len(calls):
             left = calls[len(outputs) :]

@@ -54,14 +54,17 @@ class ExpectedOutputs:
         self._compute = compute
         self._folder = folder or default_folder()
         self._known: dict[str, list[Expected]] = {}
-        self._keys: dict[int, tuple[EvalplusTest, str]] = {}
+        self._keys: dict[tuple[int, str], str] = {}
+        self._bodies: dict[int, tuple[EvalplusTest, list[bytes]]] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
     def of(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
         """Expected outputs of all base inputs, then of all plus inputs."""
         with self._lock:
-            key = self._key(test, entry_point)
+            if (id(test), entry_point) not in self._keys:
+                self._keys[id(test), entry_point] = self._key(test, entry_point)
+            key = self._keys[id(test), entry_point]
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._known:
@@ -73,12 +76,19 @@ class ExpectedOutputs:
                 self._known[key] = kept
             return self._known[key]
 
+    def bodies(self, test: EvalplusTest) -> list[bytes]:
+        """The calls of all base inputs, then of all plus inputs, encoded once for all programs."""
+        if id(test) not in self._bodies:
+            inputs = [*test.base_input, *test.plus_input]
+            self._bodies[id(test)] = test, [encode((tuple(arguments), {})) for arguments in inputs]
+        return self._bodies[id(test)][1]
+
     def _key(self, test: EvalplusTest, entry_point: str) -> str:
-        if id(test) not in self._keys:
-            version = f"{_FORMAT} {sys.version_info.major}.{sys.version_info.minor}"
-            content = [version, test.dataset, test.reference, entry_point, test.base_input, test.plus_input]
-            self._keys[id(test)] = test, hashlib.sha256(encode(content)).hexdigest()[:32]
-        return self._keys[id(test)][1]
+        version = f"{_FORMAT} {sys.version_info.major}.{sys.version_info.minor}"
+        digest = hashlib.sha256(repr((version, test.dataset, test.reference, entry_point)).encode())
+        for body in self.bodies(test):
+            digest.update(body + b"\n")  # JSON without line ends
+        return digest.hexdigest()[:32]
 
 
 def default_folder() -> Path:
