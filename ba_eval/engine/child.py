@@ -25,8 +25,8 @@ _SHOWN_CHARACTERS = 300
 
 
 WAITING = {"GOMP_SPINCOUNT": "1000"}
-"""OpenMP's threads spin for microseconds, not milliseconds, before they sleep: graders and sandboxes need the cores too,
-and a thread that waits for one that is not running stops the whole step. Must be set before torch is loaded."""
+"""Idle OpenMP threads spin for microseconds, not milliseconds, before they sleep: graders and sandboxes need the cores
+too, and a thread that waits for one that is not running stops the whole step. Must be set before torch is loaded."""
 
 
 class Child:
