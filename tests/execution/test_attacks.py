@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def bait() -> Iterator[Bait]:
         folder.chmod(0o777)
         (folder / "secret").write_text("answers")
         (folder / "secret").chmod(0o666)
-        addresses = [
+        addresses: list[tuple[socket.AddressFamily, Any]] = [
             (socket.AF_INET, ("127.0.0.1", 0)),
             (socket.AF_UNIX, f"\0bait-{os.getpid()}"),
             (socket.AF_UNIX, str(folder / "socket")),
