@@ -15,11 +15,12 @@ import msgspec
 
 from ba_eval.benchmark import Benchmark, expand_suites, load, parse_spec
 from ba_eval.benchmark.problem import Problem
-from ba_eval.checkpoint import Checkpoint, expand_models, resolve
+from ba_eval.checkpoint import Checkpoint, resolve
 from ba_eval.config import RunConfig
 from ba_eval.engine.request import Sampling
 from ba_eval.errors import InputError
 from ba_eval.grade.verdict import Grader
+from ba_eval.model_specs import expand_models
 from ba_eval.prompt import Renderer
 from ba_eval.records import Plan, PlannedBenchmark, PlannedModel
 from ba_eval.yaml_file import convert
@@ -184,16 +185,11 @@ def _server_subjects(config: RunConfig) -> list[Subject]:
         raise InputError("--engine-arg has no effect with --server: give the arguments to the server")
     prompt = msgspec.json.encode({"system": config.system, "template_args": config.template_args}, order="sorted")
     subjects = []
-    for spec in config.model_specs():
-        name, equals, served = spec.partition("=")
-        served = served if equals else name
-        name = name if equals else served.rstrip("/").split("/")[-1]
+    for name, served in expand_models(config.model_specs()):
         model = PlannedModel(
             name=name, path=served, weights=f"server:{config.server[0]}:{served}", marks=("behind a server",)
         )
         subjects.append(Subject(model, f"server:{hashlib.sha256(prompt).hexdigest()[:16]}"))
-    if len({subject.model.name for subject in subjects}) < len(subjects):
-        raise InputError("two models have the same name; write --model NAME=ID with names of their own")
     return subjects
 
 

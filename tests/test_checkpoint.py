@@ -13,8 +13,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from ba_eval import checkpoint, weights
-from ba_eval.checkpoint import expand_models, resolve
+from ba_eval.checkpoint import resolve
 from ba_eval.errors import InputError
+from ba_eval.model_specs import expand_models
 from tests.benchmark import hub_server
 from tests.models import byte_tokenizer
 
