@@ -12,6 +12,7 @@ import msgspec
 
 from ba_eval import weights
 from ba_eval.errors import InputError, MachineError
+from ba_eval.json_file import read_object
 from ba_eval.model_specs import step_of
 from ba_eval.unmerged import explain_unmerged
 
@@ -111,7 +112,7 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpo
             f"{tokenizer}: no tokenizer (none of {', '.join(TOKENIZER_FILES[:3])}); "
             "copy the tokenizer files of the model that the training started from into it"
         )
-    config = _read_json(model / "config.json")
+    config = read_object(model / "config.json")
     record = _training_record(folder)
     template = chat_template_text(tokenizer) or ""
     return Checkpoint(
@@ -193,7 +194,7 @@ def _from_hub(repo: str) -> Path:
 
 def _adapter_base(folder: Path) -> tuple[Path, int]:
     """The base model's folder and the rank of a LoRA adapter."""
-    config = _read_json(folder / "adapter_config.json")
+    config = read_object(folder / "adapter_config.json")
     if config.get("peft_type") != "LORA":
         raise InputError(f"{folder}: a {config.get('peft_type')} adapter; only LoRA adapters can be served: {_MERGE}")
     if config.get("use_dora") or config.get("modules_to_save"):
@@ -256,32 +257,17 @@ def _has_tokenizer(folder: Path) -> bool:
     return any((folder / name).is_file() for name in TOKENIZER_FILES)
 
 
-def _read_json(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{file}: not valid JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{file}: must hold a JSON object")
-    return data
-
-
-# What is known about it
-
-
 def _weights_identity(files: list[Path], model: Path, config: Mapping[str, Any]) -> str:
     """Weights, and the parts of the configuration that change what they compute or where generation ends."""
     volatile = ("transformers_version", "_name_or_path", "_from_model_config")
     total = hashlib.sha256(weights.identity(files).encode())
     generation = model / "generation_config.json"
-    for data in (config, _read_json(generation) if generation.is_file() else {}):
+    for data in (config, read_object(generation) if generation.is_file() else {}):
         kept = {key: value for key, value in data.items() if key not in volatile}
         total.update(json.dumps(kept, sort_keys=True).encode())
     adapter = files[-1].parent / "adapter_config.json"
     if files[-1].name.startswith("adapter_"):
-        kept = {k: v for k, v in _read_json(adapter).items() if k != "base_model_name_or_path"}
+        kept = {k: v for k, v in read_object(adapter).items() if k != "base_model_name_or_path"}
         total.update(json.dumps(kept, sort_keys=True).encode())
     return total.hexdigest()
 
@@ -302,7 +288,7 @@ def chat_template_text(folder: Path) -> str | None:
         return jinja.read_text(encoding="utf-8")
     for name in ("chat_template.json", "tokenizer_config.json"):
         if (folder / name).is_file():
-            template = _read_json(folder / name).get("chat_template")
+            template = read_object(folder / name).get("chat_template")
             if isinstance(template, list):  # several named templates
                 named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
                 template = named.get("default")
@@ -318,7 +304,7 @@ def _context_length(config: Mapping[str, Any], tokenizer: Path) -> int | None:
     lengths = [text[key] for key in _LENGTH_KEYS if isinstance(text.get(key), int)]
     tokenizer_config = tokenizer / "tokenizer_config.json"
     if tokenizer_config.is_file():
-        longest = _read_json(tokenizer_config).get("model_max_length")
+        longest = read_object(tokenizer_config).get("model_max_length")
         if isinstance(longest, int) and 0 < longest < 10**9:
             lengths.append(longest)
     if not lengths:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ba_eval.errors import InputError
+from ba_eval.json_file import read_object
 
 _STEP = re.compile(r"(?:checkpoint|global_step|step|iter)[-_]?(\d+)$", re.IGNORECASE)
 
@@ -17,7 +18,7 @@ def step_of(folder: Path) -> int | None:
         if found:
             return int(found[1])
     state = folder / "trainer_state.json"
-    step = _read_json(state).get("global_step") if state.is_file() else None
+    step = read_object(state).get("global_step") if state.is_file() else None
     return step if isinstance(step, int) else None
 
 
