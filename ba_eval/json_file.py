@@ -8,6 +8,7 @@ from ba_eval.errors import InputError
 
 
 def read_object(file: Path) -> dict[str, Any]:
+    """Reads a JSON object. Raises InputError where the file cannot be read or holds something else."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -17,6 +18,3 @@ def read_object(file: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{file}: must hold a JSON object")
     return data
-
-
-# What is known about it
