@@ -14,8 +14,6 @@ from ba_eval.yaml_file import convert, nearest, read_mapping
 
 READY = Path(__file__).resolve().parent / "configs"
 
-BOXED = "{problem}\n\nPlease reason step by step, and put your final answer within \\boxed{}."
-
 
 class DataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which problems to train on."""
@@ -41,14 +39,15 @@ class DataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class PromptConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a problem is asked. The checkpoints carry it, and `ba-eval eval` uses what they carry."""
 
-    message: str = BOXED
+    message: str | None = None
+    """The user message; `{problem}` stands for the statement. Default: the evaluation's own for such a problem."""
     template: str | None = None
     """`qwen-boxed`, `none`, or a .jinja file; default: the tokenizer's own chat template."""
     template_args: dict[str, Any] = {}
     system: str | None = None
 
     def __post_init__(self) -> None:
-        if "{problem}" not in self.message:
+        if self.message is not None and "{problem}" not in self.message:
             raise ValueError("message: must contain {problem}")
 
 
@@ -100,7 +99,7 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_response: int = 3072
     save_every: int = 50
     rollout: Literal["auto", "transformers", "vllm-colocate", "vllm-server"] = "auto"
-    """What generates; `auto`: vLLM in the same process on a GPU, transformers on a CPU."""
+    """What generates; `auto`: vLLM in the same process where there is a GPU and vLLM, else transformers."""
     prompt: PromptConfig = PromptConfig()
     reward: RewardConfig = RewardConfig()
     lora: LoraConfig | None = None

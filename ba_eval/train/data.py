@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from ba_eval import hub
@@ -88,6 +89,20 @@ def prepare(config: DataConfig) -> Prepared:
         raise InputError("\n".join([f"{origin}: no problem is left to train on", *made.report()]))
     made.problems = problems
     return made
+
+
+def user_message(problem: Problem, message: str | None) -> str:
+    """Returns what a problem is asked with: `message`, or by default what the evaluation asks such problems with."""
+    if message is None:
+        like = _definition("livecodebench" if problem.code else "math500")
+        is_function = problem.code is not None and problem.code.entry_point is not None
+        message = like.prompt_function if is_function and like.prompt_function else like.prompt
+    return message.replace("{problem}", problem.prompt)
+
+
+@cache
+def _definition(name: str) -> Definition:
+    return read_definition(data_folder("benchmarks") / f"{name}.yaml")
 
 
 def drop_long(prepared: Prepared, lengths: Iterable[int], longest: int) -> None:
@@ -230,7 +245,7 @@ def _benchmarks(kind: str) -> list[str]:
     """The built-in benchmarks of the kind, without those that only try a machine out."""
     found = []
     for name in names():
-        is_math = read_definition(data_folder("benchmarks") / f"{name}.yaml").kind == "math"
+        is_math = _definition(name).kind == "math"
         if is_math == (kind == "math") and not name.startswith("smoke"):
             found.append(name)
     return found

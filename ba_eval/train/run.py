@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import platform
 import shlex
@@ -18,7 +19,7 @@ from ba_eval.checkpoint import Checkpoint, chat_template_text, resolve
 from ba_eval.errors import InputError
 from ba_eval.prompt import NAMED_TEMPLATES, Renderer
 from ba_eval.train.config import TrainConfig
-from ba_eval.train.data import Prepared, drop_long, prepare
+from ba_eval.train.data import Prepared, drop_long, prepare, user_message
 from ba_eval.yaml_file import nearest
 
 OWN = {
@@ -150,10 +151,12 @@ def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -
         if name not in known:
             raise InputError(f"trl.{name}: GRPOConfig has no such argument{nearest(name, known)}")
     gpu = device not in ("cpu", "mps")
-    rollout = config.rollout if config.rollout != "auto" else "vllm-colocate" if gpu else "transformers"
+    has_vllm = importlib.util.find_spec("vllm") is not None
+    rollout = config.rollout if config.rollout != "auto" else "vllm-colocate" if gpu and has_vllm else "transformers"
     vllm: dict[str, Any] = {}
     if rollout.startswith("vllm"):
-        _require_vllm(rollout)
+        if not has_vllm:
+            raise InputError(f"rollout {rollout}: vllm is not installed (pip install 'ba-eval[train,vllm]')")
         vllm = {
             "use_vllm": True,
             "vllm_mode": rollout.removeprefix("vllm-"),
@@ -205,7 +208,7 @@ def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoi
     tokenizer = load_tokenizer(checkpoint)
     texts = []
     for problem in prepared.problems:
-        message = config.prompt.message.replace("{problem}", problem.prompt)
+        message = user_message(problem, config.prompt.message)
         text, ids = renderer.text(message), renderer.render(message)
         if tokenizer(text).input_ids != ids:
             text = text.removeprefix(tokenizer.bos_token or "")
@@ -266,13 +269,6 @@ def _lora(config: TrainConfig) -> Any:
     )
 
 
-def _require_vllm(rollout: str) -> None:
-    try:
-        importlib.metadata.version("vllm")
-    except importlib.metadata.PackageNotFoundError:
-        raise InputError(f"rollout {rollout}: vllm is not installed (pip install 'ba-eval[train,vllm]')") from None
-
-
 def _number(value: Any, type: str) -> Any:
     """YAML 1.1 reads 1e-6 as text; an argument that is a number gets one."""
     if isinstance(value, str) and ("float" in type or "int" in type):
@@ -325,7 +321,7 @@ def _record(config: TrainConfig, checkpoint: Checkpoint, prepared: Prepared, ask
             "system": config.prompt.system,
             "args": config.prompt.template_args,
         },
-        "message": config.prompt.message,
+        "message": config.prompt.message or "the evaluation's own",
         "base": {"path": config.model, "weights": checkpoint.weights},
         "data": {
             "source": prepared.origin,

@@ -70,7 +70,7 @@ class AggregationTrainer(GRPOTrainer):  # type: ignore[misc]
         advantages, mask = output["advantages"], output["completion_mask"]
         loss_mask = mask * output["tool_mask"] if "tool_mask" in output else mask
         own = torch.stack([loss_mask.sum(1), advantages, self._truncated(output)], dim=1)
-        lengths, all_advantages, truncated = self.accelerator.gather(own.float()).double().cpu().numpy().T
+        lengths, all_advantages, truncated = self.accelerator.gather(own.float()).cpu().double().numpy().T
         groups = np.arange(len(lengths)) // self.num_generations
         total = lengths.sum()
         divide = divisors(self.rule, lengths, all_advantages, groups, self.scope)
@@ -78,10 +78,10 @@ class AggregationTrainer(GRPOTrainer):  # type: ignore[misc]
         self._check(factors, lengths, float(output["num_items_in_batch"]))
 
         start = self.accelerator.process_index * len(advantages)
-        own_factors = torch.from_numpy(factors[start : start + len(advantages)]).to(advantages.device)
         # TRL's advantages are float32; only a float64 model, as tests use, has digits to lose by that.
         precision = torch.float64 if next(self.model.parameters()).dtype == torch.float64 else advantages.dtype
-        output["advantages"] = advantages.to(precision) * own_factors.to(precision)
+        own_factors = torch.from_numpy(factors[start : start + len(advantages)]).to(precision).to(advantages.device)
+        output["advantages"] = advantages.to(precision) * own_factors
 
         if self.on_batch is not None and self.accelerator.is_main_process:
             rewards = {name: np.array(list(values)[-len(lengths) :]) for name, values in self._logs["rewards"].items()}
@@ -136,6 +136,7 @@ def check_arguments(args: GRPOConfig) -> list[str]:
         said.append("mask_truncated_completions: masked tokens make the step size depend on the rule")
     if args.beta:
         said.append(f"beta {args.beta:g}: the KL term is not weighted by the rule; it stays the batch's token mean")
-    if args.entropy_coef:
-        said.append(f"entropy_coef {args.entropy_coef:g}: the entropy term is not weighted by the rule")
+    entropy = getattr(args, "entropy_coef", 0.0)  # not in every TRL
+    if entropy:
+        said.append(f"entropy_coef {entropy:g}: the entropy term is not weighted by the rule")
     return said

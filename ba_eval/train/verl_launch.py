@@ -10,7 +10,7 @@ from ba_eval.checkpoint import resolve
 from ba_eval.errors import InputError
 from ba_eval.prompt import Renderer
 from ba_eval.train.config import TrainConfig
-from ba_eval.train.data import Prepared, prepare
+from ba_eval.train.data import Prepared, prepare, user_message
 from ba_eval.train.run import render
 
 SAME = {
@@ -117,7 +117,7 @@ def _write(file: Path, prepared: Prepared, config: TrainConfig, renderer: Render
 
     rows = []
     for problem in prepared.problems:
-        message = config.prompt.message.replace("{problem}", problem.prompt)
+        message = user_message(problem, config.prompt.message)
         rows.append(
             {
                 "data_source": Path(prepared.origin).stem,

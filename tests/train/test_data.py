@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ba_eval.benchmark.load import load
 from ba_eval.errors import InputError
 from ba_eval.train.config import DataConfig
-from ba_eval.train.data import Prepared, drop_long, prepare
+from ba_eval.train.data import Prepared, drop_long, prepare, user_message
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> str:
@@ -84,6 +85,7 @@ def test_a_benchmark_that_cannot_be_had_is_named(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     monkeypatch.delenv("BA_EVAL_DATA_DIR", raising=False)
+    monkeypatch.setattr("ba_eval.train.data._benchmarks", lambda kind: ["math500"])
     source = write(tmp_path / "p.jsonl", [{"problem": "1 + 1?", "answer": "2"}])
     made = prepare(config(source, benchmarks=None))
     assert "math500" in made.unchecked and not made.checked
@@ -109,6 +111,15 @@ def test_parquet_and_columns(tmp_path: Path) -> None:
 def test_code_problems(shared: Path) -> None:
     made = prepare(config(str(shared / "data" / "rllm_code_contests.jsonl"), kind="code-stdin", limit=4))
     assert made.rows == 165 and len(made.problems) == 4 and all(p.code is not None for p in made.problems)
+
+
+def test_a_problem_is_asked_as_the_evaluation_asks_it(shared: Path) -> None:
+    made = prepare(config(str(shared / "data" / "math500.jsonl"), limit=1))
+    benchmark = load("math500", data_dir=shared / "data", limit=1)
+    assert user_message(made.problems[0], None) == benchmark.user_message(benchmark.problems[0])
+    code = prepare(config(str(shared / "data" / "rllm_code_contests.jsonl"), kind="code-stdin", limit=1)).problems[0]
+    assert "```python" in user_message(code, None) and code.prompt in user_message(code, None)
+    assert user_message(code, "Do: {problem}") == f"Do: {code.prompt}"
 
 
 def test_content_is_of_what_is_trained_on(tmp_path: Path) -> None:
