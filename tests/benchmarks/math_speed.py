@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--share", type=int, default=20, help="math-verify grades one portion in this many of MATH-500")
     arguments = parser.parse_args()
-    compare("AIME integers", aime(arguments.data), 30)
+    compare("AIME integers", aime(arguments.data), 100)
     compare("116k characters", long_response(), 2)
     compare("MATH-500 x 16", math500(arguments.data), 100, arguments.share)
 

@@ -94,18 +94,8 @@ class MathGrader:
         tail = (response or answer)[-2000:].rstrip()[-400:]
         shown = _encodable(answer[:_SHOWN])
         method, closed = found.method, found.closed
-        result: Future[Verdict] = Future()
 
-        def finish(done: "Future[Reply]") -> None:
-            seconds = time.perf_counter() - start
-            if done.cancelled():
-                result.cancel()
-                return
-            trouble = done.exception()
-            if trouble is not None:
-                result.set_result(Verdict("error", "grader failed", shown, "", seconds, {"message": str(trouble)}))
-                return
-            value = done.result()
+        def verdict(value: Reply) -> Verdict:
             outcome: Outcome = value["outcome"]
             details: dict[str, Any] = {"found": method}
             flags = _flags(value, golds, tail)
@@ -113,31 +103,45 @@ class MathGrader:
                 flags.append("found outside the expected format")
             if flags:
                 details["flags"] = flags
-            result.set_result(Verdict(outcome, value["reason"], shown, value["method"], seconds, details))
+            return Verdict(outcome, value["reason"], shown, value["method"], time.perf_counter() - start, details)
+
+        if not isinstance(reply, Future):
+            return _done(verdict(reply))
+        result: Future[Verdict] = Future()
+
+        def finish(done: "Future[Reply]") -> None:
+            if done.cancelled():
+                result.cancel()
+            elif (trouble := done.exception()) is not None:
+                seconds = time.perf_counter() - start
+                result.set_result(Verdict("error", "grader failed", shown, "", seconds, {"message": str(trouble)}))
+            else:
+                result.set_result(verdict(done.result()))
 
         reply.add_done_callback(finish)
         return result
 
     def _decide(
         self, golds: tuple[str, ...], answer: str, unit: str, absolute: float | None, relative: float | None
-    ) -> "Future[Reply]":
+    ) -> "Reply | Future[Reply]":
+        """Returns the reply where it is plain or known, else the future that will hold it."""
         if not golds:
-            return _done(_reply("error", "problem without a gold", ""))
+            return _reply("error", "problem without a gold", "")
         exact = absolute is None and relative is None
         plain = [fast.decide(gold, answer) for gold in golds]
         for decision in plain:
             if decision is not None and decision[0]:
-                return _done(_reply("correct", "equal", decision[1]))
+                return _reply("correct", "equal", decision[1])
         if exact and all(decision is not None for decision in plain):
-            return _done(_reply("wrong", "not equal", plain[0][1] if plain[0] else ""))
+            return _reply("wrong", "not equal", plain[0][1] if plain[0] else "")
         if len(answer) > MAX_LENGTH and len(clean(answer)) > MAX_LENGTH:
-            return _done(_reply("undecided", "too long to compare", ""))
+            return _reply("undecided", "too long to compare", "")
         key = (golds, clean(answer), unit, absolute, relative)
         with self._lock:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
-                return known if isinstance(known, Future) else _done(known)
+                return known
             request = {
                 "golds": golds,
                 "answer": _encodable(answer),
