@@ -57,12 +57,9 @@ def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, init: in
 
 def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, server: int) -> None:
     os.setsid()
-    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
     if walls.level == 1:
         confine.enter_namespaces(job["disk_mb"])
         os.mkdir(folder, 0o700)
-    elif os.getppid() != server:
-        os._exit(1)
     for fd, target in ((pipes.stdin, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
         os.dup2(fd, target)
     script = pipes.calls < 0
@@ -78,6 +75,9 @@ def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, server
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     confine.drop_privileges(walls)
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of uid would have cleared it
+    if walls.level != 1 and os.getppid() != server:
+        os._exit(1)
     gc.enable()
     sys.modules.pop("resource", None)  # the server's own wait4 imports it
     sys.path.insert(0, folder)
