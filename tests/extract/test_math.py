@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ba_eval.extract.math import extract_answer
@@ -112,17 +112,20 @@ def test_methods_in_the_order_asked() -> None:
 
 
 @given(st.text(alphabet="0123456789+-x ", min_size=1).filter(lambda s: s.strip()), st.text(max_size=200))
+@settings(deadline=None)
 def test_a_last_box_is_found_whatever_stands_before(content: str, before: str) -> None:
     text = before.replace("boxed", "").replace("box", "") + "\n\n\\boxed{" + content + "}"
     assert (extract_answer(text, ("boxed",)).answer or "").split() == content.split()
 
 
 @given(st.text(max_size=400))
+@settings(deadline=None)
 def test_never_raises(text: str) -> None:
     extract_answer(text, ("boxed", "answer-line", "closing", "bare", "last-number"))
 
 
 @given(st.text(alphabet="\\boxed{}$*[]()answeris: #\nA.,1", max_size=300))
+@settings(deadline=None)
 def test_never_raises_on_fragments(text: str) -> None:
     extract_answer(text, ("boxed", "answer-line", "closing", "bare", "last-number"))
 
