@@ -99,11 +99,11 @@ def same_structure(got: Any, expected: Any, same_leaf: Leaf, *, strict_sequences
 
 
 def shorten(text: str, limit: int = 300) -> str:
-    """The text, or its two ends with the count of characters left out between them."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2
-    return f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
+    """The text, or its two ends with the count of characters left out between them. Never holds lone surrogates."""
+    if len(text) > limit:
+        half = limit // 2
+        text = f"{text[:half]} ... {len(text) - 2 * half} characters ... {text[-half:]}"
+    return text.encode(errors="replace").decode()
 
 
 def show(value: Any, limit: int = 300) -> str:

@@ -86,7 +86,7 @@ def try_stdin(runner: Runner, program: str, tests: Sequence[StdinTest], limits: 
             "got": shorten(printed, _TEXT_LIMIT),
         }
         if result.status != "ok":
-            failed["error"] = result.text or last_lines(result.stderr) or result.status
+            failed["error"] = shorten(result.text, _TEXT_LIMIT) or last_lines(result.stderr) or result.status
             return Trial(number, len(tests), REASONS[result.status], failed)
         difference = output_difference(printed, test.stdout)
         if difference is not None:
@@ -161,7 +161,7 @@ def try_check(runner: Runner, program: str, entry_point: str, test_source: str, 
     result = runner.fairly(lambda: runner.sandbox.check(test_source, program, entry_point, limits))
     if result.status == "ok":
         return Trial(1, 1, slowest=result.cpu_seconds)
-    error = result.text or last_lines(result.stderr) or result.status
+    error = shorten(result.text, _TEXT_LIMIT) or last_lines(result.stderr) or result.status
     failed_assert = result.status == "error" and "AssertionError" in error.split("\n")[-1]
     return Trial(0, 1, "failed test" if failed_assert else REASONS[result.status], {"test": 0, "error": error})
 
@@ -195,7 +195,7 @@ def last_lines(stderr: bytes) -> str:
 def _error(result: CallResult) -> str:
     if result.exception is not None:
         return shorten(f"{result.exception}: {result.text}", _TEXT_LIMIT)
-    return result.text or last_lines(result.stderr) or result.status
+    return shorten(result.text, _TEXT_LIMIT) or last_lines(result.stderr) or result.status
 
 
 def _reason(result: CallResult) -> str:

@@ -119,6 +119,13 @@ def test_failed_test_is_told(grader: CodeGrader) -> None:
     assert verdict.details["failed"]["error"] == "IndexError: list index out of range"
 
 
+def test_hostile_text_can_be_recorded(grader: CodeGrader) -> None:
+    for body in ("raise ValueError('\\ud800')", "return '\\ud800'", "return {'\\ud800': 1}"):
+        verdict = grader.submit_program(ADD, f"def add(a, b):\n    {body}").result()
+        assert verdict.outcome == "wrong"
+        json.dumps(dict(verdict.details), ensure_ascii=False).encode()
+
+
 def test_long_values_are_shortened(grader: CodeGrader) -> None:
     verdict = grader.submit_program(ADD, "def add(a, b):\n    return list(range(10**5))").result()
     assert verdict.reason == "failed test"
