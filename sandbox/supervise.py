@@ -17,6 +17,8 @@ from sandbox.program import NONCE
 _CHUNK = 1 << 16
 _MAX_ANSWER = wire.MAX_BYTES + 1
 _STALL_SECONDS = 1.0
+_MOST_STARVED = 60.0
+"""Seconds by which the wall limit may be passed for want of a CPU: the harness waits longer than this for an answer."""
 
 
 class HarnessGone(Exception):
@@ -290,8 +292,10 @@ class Job:
             self._call_starts(used)
         base_cpu, base_time = self.call_started
         wall, most = now - base_time, self.job["wall_seconds"] + max(0.0, self.call_cpu - self.job["cpu_seconds"])
+        # Time for which one thread was ready and others had the CPU is not the program's own.
+        starved = min(_MOST_STARVED, used.waited_seconds - self.waited) if used.threads <= 1 else 0.0
         if self.limit is None:
-            if self.cpu - base_cpu >= self.call_cpu or wall >= most:
+            if self.cpu - base_cpu >= self.call_cpu or wall - starved >= most:
                 self.limit = "timeout"
             elif used.memory_mb > self.job["memory_mb"]:
                 self.limit = "memory"
@@ -325,7 +329,7 @@ class Job:
             if self.answers in self.open:  # what the program said just before it ended
                 self._read_answers()
             return self._result()
-        except HarnessGone:
+        except BaseException:  # the harness is gone
             self._stop()
             raise
         finally:
