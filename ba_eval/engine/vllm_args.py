@@ -14,6 +14,8 @@ from ba_eval.yaml_file import nearest
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Ranks that vLLM has kernels for."""
+CPU_SEQS = 64
+"""Sequences at once on the CPU: throughput is flat from here on."""
 CPU_BATCHED_TOKENS = 4096
 """Tokens of one step on the CPU, as vLLM's own default."""
 _OURS = {
@@ -119,7 +121,8 @@ def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[
 
     float32, because vLLM's choice (bfloat16) is several times slower on most CPUs; eager, because compiling takes
     minutes a start; a bounded KV cache, all cores, and no second process; whole prompts, because vLLM rewinds the
-    generator of a seeded request after a part of a prompt, which a CPU generator cannot do (it kills the engine).
+    generator of a seeded request after a part of a prompt, which a CPU generator cannot do (it kills the engine);
+    fewer sequences at once, because more make no more tokens per second and overflow the KV cache.
     Nothing that the user set is changed.
     """
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
@@ -134,7 +137,7 @@ def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[
     if int(args.get("data_parallel_size") or 1) > 1:  # its copies are processes
         del wanted["VLLM_ENABLE_V1_MULTIPROCESSING"]
     added = {name: value for name, value in wanted.items() if name not in environment}
-    defaults = {"dtype": "float32", "enforce_eager": True}
+    defaults: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": CPU_SEQS}
     if "max_model_len" in args:  # a step must hold the longest prompt then
         longest = int(args["max_model_len"])
         defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(longest, CPU_BATCHED_TOKENS)}

@@ -85,12 +85,19 @@ def test_cpu_settings_never_win_over_the_users() -> None:
         "max_model_len": 9000,
         "dtype": "float32",
         "enforce_eager": True,
+        "max_num_seqs": 64,
         "enable_chunked_prefill": False,
         "max_num_batched_tokens": 9000,
     }
     assert variables["VLLM_CPU_OMP_THREADS_BIND"] == "nobind"
     assert 1 <= int(variables["VLLM_CPU_KVCACHE_SPACE"]) <= 8
-    user = {"max_model_len": 9000, "dtype": "bfloat16", "enforce_eager": False, "enable_chunked_prefill": True}
+    user = {
+        "max_model_len": 9000,
+        "dtype": "bfloat16",
+        "enforce_eager": False,
+        "enable_chunked_prefill": True,
+        "max_num_seqs": 9,
+    }
     args, variables = cpu_defaults(user, {"VLLM_CPU_KVCACHE_SPACE": "40", "VLLM_HOST_IP": "10.0.0.1"})
     assert {name: args[name] for name in user} == user
     assert not {"VLLM_CPU_KVCACHE_SPACE", "VLLM_HOST_IP"} & set(variables)
