@@ -33,7 +33,8 @@ class Bait:
     sockets: list[socket.socket]
 
     def touched(self) -> list[str]:
-        found = [name for name in os.listdir(self.folder) if name not in ("secret", "socket")]
+        names = [path.name for path in self.folder.iterdir()]
+        found = [name for name in names if name not in ("secret", "socket")]
         if (self.folder / "secret").read_text() != "answers":
             found.append("secret")
         for listener in self.sockets:
