@@ -1,7 +1,5 @@
 """`ba-eval sandbox` as a user meets it."""
 
-
-
 import json
 import os
 import subprocess
