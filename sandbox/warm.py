@@ -20,13 +20,6 @@ if TYPE_CHECKING:
 else:
     ModuleType, ModuleSpec = type(sys), type(sys.__spec__)
 
-_IMPORTERS = (
-    "_frozen_importlib",
-    "_frozen_importlib_external",
-    "importlib._bootstrap",
-    "importlib._bootstrap_external",
-)
-
 # What programs import most. Each megabyte more makes every fork dearer, so the rest is read from disk when wanted, and
 # the heaviest only where a program names it.
 PRELOAD = (
@@ -64,11 +57,13 @@ class Warm:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        importer = (globals or {}).get("__name__")
+        importer = None
+        if getattr((globals or {}).get("__spec__"), "_initializing", False):
+            importer = (globals or {})["__name__"]
+        elif self._under_way:  # C code, or a function of a module that is loaded: for the one being loaded
+            importer = self._under_way[-1]
         package = ((globals or {}).get("__package__") or "").rsplit(".", level - 1)[0] if level else ""
         full = ".".join(part for part in (package, name) if part)
-        if importer in _IMPORTERS and self._under_way:  # C code that imports while it is being loaded
-            importer = self._under_way[-1]
         self._under_way.append(full)
         try:
             result = self._import_function(name, globals, locals, fromlist, level)

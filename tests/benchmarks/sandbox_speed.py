@@ -93,8 +93,7 @@ def main() -> None:
             totals = dict.fromkeys(peers, 0.0)
             cpus = dict.fromkeys(peers, 0.0)
             for run in peers.values():
-                for _ in range(2 * arguments.workers):
-                    run()
+                measure(run, 8 * arguments.workers, 2 * arguments.workers)  # all workers warm
             rounds = 5
             for _ in range(rounds):
                 for peer, run in peers.items():
