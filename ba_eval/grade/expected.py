@@ -17,7 +17,7 @@ from ba_eval.execution.wire import decode, encode
 
 LARGEST_KEPT = 1024
 """Bytes of an encoded output; of a larger one only the digest is kept."""
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)

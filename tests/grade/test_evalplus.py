@@ -9,7 +9,7 @@ import pytest
 
 from ba_eval.benchmark.problem import CodeTask, EvalplusTest, Problem
 from ba_eval.grade.code import CodeGrader, reference_failures
-from ba_eval.grade.evalplus import agrees
+from ba_eval.grade.evalplus import _measured_together, agrees
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
 
 
@@ -107,6 +107,23 @@ def test_base_and_plus_status(grader: CodeGrader) -> None:
     assert verdict.details["failed"]["expected"].startswith("'abab")
     verdict = grader.submit_program(problem, "def f(n):\n    return 1 / (n - 1)").result()
     assert (verdict.details["base"], verdict.details["plus"], verdict.reason) == ("fail", "fail", "crash")
+
+
+def test_time_of_a_slow_call_is_its_own(grader: CodeGrader) -> None:
+    reference = "import time\ndef f(n):\n    end = time.process_time() + n\n    while time.process_time() < end: pass\n"
+    # under load the answers of these come together
+    test = task(reference, [[0.0]] * 50 + [[0.6]] + [[0.0]] * 50, [])
+    expected = grader._evalplus._expected.of(test, "f")
+    slow = [number for number, output in enumerate(expected) if output.cpu_seconds > 0.3]
+    assert slow == [50]
+    slower = reference.replace("+ n", "+ 3 * n")
+    problem = Problem("T/4", "", code=CodeTask(test, "f"))
+    assert grader.submit_program(problem, slower).result(timeout=200).outcome == "correct"
+
+
+def test_calls_measured_together() -> None:
+    seconds = [0.0, 0.0, 0.1, 0.0, 1.0, 5.0, 0.0, 0.0, 2.0, 0.0]
+    assert _measured_together([Expected(None, s) for s in seconds]) == [3, 4, 6, 7, 8]
 
 
 def test_large_floats_are_compared_with_tolerance(grader: CodeGrader) -> None:
