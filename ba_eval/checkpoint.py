@@ -14,6 +14,7 @@ from ba_eval import weights
 from ba_eval.errors import InputError, MachineError
 from ba_eval.json_file import read_object
 from ba_eval.model_specs import step_of
+from ba_eval.resources import user_path
 from ba_eval.unmerged import explain_unmerged
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tekken.json", "spiece.model")
@@ -138,14 +139,14 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpo
 
 
 def _locate(path: str) -> Path:
-    folder = Path(path).expanduser()
+    folder = user_path(path)
     if folder.is_dir():
         return folder.resolve()
     if folder.exists():
         raise InputError(f"{path}: is a file; give the checkpoint's folder")
     hub_id = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", path)
     if not hub_id or path.startswith(".") or (folder.parent != Path() and folder.parent.is_dir()):
-        raise InputError(f"{path}: no such folder")
+        raise InputError(f"{path}: no such folder; give a checkpoint's folder or a hub id (organisation/model)")
     return _from_hub(path)
 
 
@@ -196,7 +197,10 @@ def _adapter_base(folder: Path) -> tuple[Path, int]:
     """The base model's folder and the rank of a LoRA adapter."""
     config = read_object(folder / "adapter_config.json")
     if config.get("peft_type") != "LORA":
-        raise InputError(f"{folder}: a {config.get('peft_type')} adapter; only LoRA adapters can be served: {_MERGE}")
+        kind = config.get("peft_type") or "nameless"
+        raise InputError(
+            f"{folder}: a {kind} adapter (peft_type in adapter_config.json); only LoRA adapters can be served: {_MERGE}"
+        )
     if config.get("use_dora") or config.get("modules_to_save"):
         what = "DoRA" if config.get("use_dora") else f"modules_to_save {config['modules_to_save']}"
         raise InputError(f"{folder}: the adapter has {what}, which vLLM cannot serve: {_MERGE}")
@@ -204,7 +208,7 @@ def _adapter_base(folder: Path) -> tuple[Path, int]:
     if not isinstance(named, str) or not named:
         raise InputError(f"{folder}/adapter_config.json: names no base model (base_model_name_or_path)")
     # A relative base is relative to where the training ran; beside the adapter is the next best guess.
-    candidates = [Path(named).expanduser(), folder / named, folder.parent / named, folder.parent.parent / named]
+    candidates = [user_path(named), folder / named, folder.parent / named, folder.parent.parent / named]
     base = next((candidate for candidate in candidates if (candidate / "config.json").is_file()), None)
     try:
         return base.resolve() if base else _locate(named), _rank(config)
@@ -228,7 +232,7 @@ def _rank(config: Mapping[str, Any]) -> int:
 def _checked_weights(folder: Path) -> list[Path]:
     files = weights.weight_files(folder)
     if not files:
-        what = "no weights (*.safetensors or *.bin)"
+        what = "no weights (*.safetensors or *.bin); give the folder of a saved checkpoint, or save it again"
         if not (folder / "config.json").is_file():
             what = "no model: neither weights (*.safetensors) nor config.json"
             below = sorted(p.parent.name for p in folder.glob("*/config.json"))

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ba_eval.errors import InputError
+from ba_eval.resources import user_path
 from ba_eval.yaml_file import convert, read_mapping
 
 
@@ -50,9 +51,10 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         for name, low, high in (
             ("n", 1, None),
             ("limit", 1, None),
-            ("max_tokens", 1, None),
-            ("workers", 1, None),
-            ("temperature", 0, None),
+            ("max_tokens", 1, 2**31 - 1),
+            ("workers", 1, 1024),
+            ("temperature", 0, 100),
+            ("top_k", -1, 2**31 - 1),
             ("top_p", 0, 1),
             ("min_p", 0, 1),
             ("seed", 0, 2**63 - 1),
@@ -63,6 +65,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 raise ValueError(f"{name}: {value:g} is out of range ({low} to {'any' if high is None else high})")
         if self.top_p == 0:
             raise ValueError("top_p: must be above 0")
+        if not self.out:
+            raise ValueError("out: must name a folder")
         if not self.k or min(self.k) < 1:
             raise ValueError("k: each must be at least 1")
         if self.temperature == 0 and max(self.k) > 1:
@@ -105,6 +109,9 @@ def load_config(path: Path | None, settings: Sequence[str], flags: Mapping[str, 
     if isinstance(data.get("k"), int):
         data["k"] = [data["k"]]
     elsewhere = f"{where} and the command line" if path and (settings or flags) else ""
+    for name in ("out", "data_dir"):  # a shell does not expand `--out=~/run`, nor what stands in a file
+        if isinstance(data.get(name), str) and data[name]:
+            data[name] = str(user_path(data[name]))
     return convert(data, RunConfig, where=where, lines=lines, elsewhere=elsewhere)
 
 

@@ -24,7 +24,7 @@ from ba_eval.progress import RunProgress
 from ba_eval.prompt import check_fits
 from ba_eval.records import Plan, Sample, VerdictRecord
 from ba_eval.seeds import sample_seed
-from ba_eval.store import RunFolder, StoreError
+from ba_eval.store import RunFolder, StoreError, read_plan
 
 # On Ctrl-C, verdicts that are under way get this long; the rest are graded when the run goes on.
 DRAIN_SECONDS = 5.0
@@ -95,6 +95,20 @@ class Evaluation:
             context_length(subject.checkpoint, self.prepared.config.engine_args),
             where=f"{subject.model.name} on {task.benchmark.name}",
         )
+
+    def ask_servers(self) -> None:
+        """Checks that the servers know every model that still needs samples.
+
+        Raises InputError for an address or a model that cannot be, MachineError where a server does not answer.
+        """
+        from ba_eval.engine.server import ServerEngine
+
+        for subject in self.prepared.subjects:
+            model = subject.model
+            if subject.checkpoint is None and any(
+                missing for (name, _), missing in self.missing.items() if name == model.name
+            ):
+                ServerEngine(self.prepared.config.server, model=model.path).close()
 
     def write_plan(self, old_plan: Plan | None) -> None:
         """Writes what is wanted, and says which samples of an earlier run are not reused, and why."""
@@ -304,11 +318,12 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
         prepared = stack.enter_context(closing(prepare(config)))
         run = stack.enter_context(RunFolder(Path(config.out)))
         stack.enter_context(progress)
+        old_plan = read_plan(run.path) if (run.path / "plan.json").exists() else None
         evaluation = Evaluation(prepared, run, progress, spare)
         evaluation.find_missing()
         prompts = _render_all(evaluation)
-        old = run.path / "plan.json"
-        evaluation.write_plan(msgspec.json.decode(old.read_bytes(), type=Plan) if old.exists() else None)
+        evaluation.ask_servers()
+        evaluation.write_plan(old_plan)
         for subject in prepared.subjects:
             try:
                 evaluation.evaluate_model(subject, prompts.get(subject.prompt_identity, {}))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ba_eval.errors import InputError
 from ba_eval.json_file import read_object
+from ba_eval.resources import user_path
 
 _STEP = re.compile(r"(?:checkpoint|global_step|step|iter)[-_]?(\d+)$", re.IGNORECASE)
 
@@ -36,7 +37,7 @@ def expand_models(models: Iterable[str]) -> list[tuple[str, str]]:
     for value in models:
         name, path = _split(value)
         if glob.has_magic(path) and not Path(path).is_dir():
-            folders = [Path(found) for found in glob.glob(str(Path(path).expanduser())) if Path(found).is_dir()]  # noqa: PTH207
+            folders = [Path(found) for found in glob.glob(str(user_path(path))) if Path(found).is_dir()]  # noqa: PTH207
             if not folders:
                 raise InputError(f"--model {value}: no folder matches {path}")
             steps = {folder: step_of(folder) for folder in folders}

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ba_eval.benchmark import Benchmark, expand_suites, load, parse_spec
+from ba_eval.benchmark import Benchmark, expand_suites, load, names, parse_spec
 from ba_eval.benchmark.problem import Problem
 from ba_eval.checkpoint import Checkpoint, resolve
 from ba_eval.config import RunConfig
@@ -23,7 +23,7 @@ from ba_eval.grade.verdict import Grader
 from ba_eval.model_specs import expand_models
 from ba_eval.prompt import Renderer
 from ba_eval.records import Plan, PlannedBenchmark, PlannedModel
-from ba_eval.yaml_file import convert
+from ba_eval.yaml_file import convert, nearest
 
 # Engine arguments that change which tokens come out; the others only change how fast.
 NUMERIC_ENGINE_ARGS = ("dtype", "quantization", "kv_cache_dtype", "hf_overrides", "load_format")
@@ -124,6 +124,10 @@ def load_tasks(config: RunConfig) -> list[Task]:
                 f"but n is {n}; write {benchmark.name}:{max(config.k)} or lower -k"
             )
         tasks[benchmark.name] = Task(benchmark, spec, n, _sampling(config, benchmark))
+    known = {*names(), *tasks, *(name.partition("@")[0] for name in tasks)}
+    for name in config.accept_content:
+        if name not in known:
+            raise InputError(f"--accept-content {name}: there is no such benchmark{nearest(name, sorted(known))}")
     return list(tasks.values())
 
 
@@ -142,7 +146,7 @@ def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Gr
 def _math_grader(config: RunConfig, benchmark: Benchmark) -> Grader:
     from ba_eval.grade.math import MathGrader, MathOptions
 
-    options = convert(dict(benchmark.grader), MathOptions, where=benchmark.name)
+    options = convert(dict(benchmark.grader), MathOptions, where=f"benchmark {benchmark.name}, grader")
     return MathGrader(options, workers=config.workers or os.cpu_count() or 1)
 
 

@@ -5,11 +5,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from ba_eval.checkpoint import Checkpoint
 from ba_eval.errors import InputError
+from ba_eval.resources import user_path
 from ba_eval.yaml_file import nearest
 
 QWEN_BOXED_SYSTEM = "Please reason step by step, and put your final answer within \\boxed{}."
@@ -67,7 +67,10 @@ class Renderer:
         self._adds_bos = bos is not None and len(plain) > 1 and plain[0] == bos
         self._write_date = {"strftime_now": _pinned_strftime} if "strftime_now" in (self._jinja or "") else {}
 
-        text = self._text(_PROBE)
+        try:
+            text = self._text(_PROBE)
+        except InputError as error:
+            raise InputError(f"{checkpoint.path}: {source}: {error}") from None
         if _PROBE not in text:
             raise InputError(f"{source}: the chat template drops the user message")
         if self._system and self._system.strip() not in text:
@@ -179,11 +182,12 @@ def _choose(
         return jinja, system if system is not None else default_system, source
     if "{{" in template or "{%" in template:
         return template, system, source
-    file = Path(template).expanduser()
+    file = user_path(template)
     if file.is_file():
         return file.read_text(encoding="utf-8"), system, source
     known = nearest(template, [*NAMED_TEMPLATES]) if "/" not in template else ""
-    raise InputError(f"{source}: neither a named template nor a .jinja file{known}")
+    where = source if checkpoint.prompt is None else f"{checkpoint.path}: {source}"
+    raise InputError(f"{where}: neither a named template nor a .jinja file{known}")
 
 
 def check_fits(prompt_lengths: Mapping[str, int], max_tokens: int, max_model_len: int | None, *, where: str) -> None:

@@ -1,5 +1,6 @@
-"""Finds the data folders that ship with the package, in a checkout and in an installed wheel alike."""
+"""Finds folders: those that ship with the package, in a checkout and a wheel alike, and those that a user names."""
 
+import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -12,3 +13,8 @@ def data_folder(name: str) -> Path:
     """
     installed = _PACKAGE / "_data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name
+
+
+def user_path(text: str) -> Path:
+    """Returns the path with `~` replaced by the home folder; as it is where there is no such user."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111  (Path.expanduser raises for an unknown user)

@@ -174,7 +174,10 @@ def read_plan(run: Path) -> Plan:
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{run}: is not a run folder (no plan.json); give what `eval --out` wrote") from None
     except msgspec.DecodeError as error:
-        raise InputError(f"{run / 'plan.json'}: is not a plan: {error}") from None
+        raise InputError(
+            f"{run / 'plan.json'}: is not a plan: {error}; remove that file and run the same eval command again "
+            "(samples and verdicts are kept)"
+        ) from None
 
 
 def write_atomically(path: Path, chunks: Iterable[bytes]) -> None:

@@ -39,10 +39,15 @@ def read_mapping(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise InputError(f"{path}{line}: not valid YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         raise InputError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise InputError(f"{path}: is nested too deeply") from None
     if not isinstance(data, dict):
         raise InputError(f"{path}: must be a mapping of keys to values")
     lines: dict[str, int] = {}
-    _note_lines(node, "$", lines, path)
+    try:
+        _note_lines(node, "$", lines, path)
+    except RecursionError:  # an alias inside its own anchor
+        raise InputError(f"{path}: an anchor (&) holds an alias (*) of itself; write the value out") from None
     return data, lines
 
 
@@ -72,6 +77,13 @@ def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | 
         return msgspec.convert(data, type)
     except msgspec.ValidationError as error:
         message = str(error)
+    of_key = re.fullmatch(r"(.*) - at `key` in `([^`]*)`", message, re.DOTALL)
+    if of_key:
+        bad = [key for key in _at(data, of_key[2]) if not isinstance(key, str)]
+        if bad:
+            where = f"{where}:{line}" if (line := (lines or {}).get(f"{of_key[2]}.{bad[0]}")) else where
+            raise InputError(f"{where}: key {bad[0]!r} must be text; write it in quotes: '{bad[0]}'")
+        message = f"a key: {of_key[1]} - at `{of_key[2]}`"
     found = re.fullmatch(r"(?P<what>.*?)(?: - at `(?P<at>[^`]*)`)?", message, re.DOTALL)
     assert found is not None  # the pattern takes any text
     at, what = found["at"] or "$", found["what"]
@@ -84,8 +96,15 @@ def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | 
         own_check = re.match(r"(\w+): ", what)  # raised by a Struct's __post_init__, which names the key itself
         key = f"$.{own_check[1]}" if at == "$" and own_check else at
         what = (f"{at[2:]}: " if at != "$" else "") + what.replace("Object missing required field", "missing key")
-    line = (lines or {}).get(key)
+    line = (lines or {}).get(key.split("[...]")[0])  # msgspec does not tell which value of a mapping
     raise InputError(f"{where}:{line}: {what}" if line else f"{elsewhere or where}: {what}")
+
+
+def _at(data: Any, path: str) -> Any:
+    """What stands at a path such as `$.source`; an empty mapping where the path is not of plain keys."""
+    for name in path.split(".")[1:]:
+        data = data.get(name, {}) if isinstance(data, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def _fields_at(type: Any, at: str) -> list[str]:
@@ -108,7 +127,8 @@ def _struct_fields(type: Any) -> tuple[Any, ...]:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Returns `; did you mean 'x'?`, or the known names where none is near, to end an error message."""
     known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    folded = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     if close:
-        return f"; did you mean '{close[0]}'?"
+        return f"; did you mean '{folded[close[0]]}'?"
     return f"; known: {', '.join(known)}" if known else ""

@@ -73,3 +73,27 @@ def test_value_error_names_the_line(file: Path) -> None:
 def test_missing_parts_name_the_flag() -> None:
     with pytest.raises(InputError, match="add --benchmarks"):
         load_config(None, [], {"models": ["a=b"], "out": "x"})
+
+
+def test_home_folder_in_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/somewhere")
+    config = load_config(file, ["data_dir=~/data"], {"out": "~/run"})
+    assert (config.out, config.data_dir) == ("/somewhere/run", "/somewhere/data")
+    assert load_config(file, ["out=~nosuchuser/x"], {}).out == "~nosuchuser/x"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("models:\n  1: a\nbenchmarks: [x]\nout: o\n", "run.yaml:2: key 1 must be text; write it in quotes: '1'"),
+        ("benchmarks: [x]\nmodels: {m: [1]}\nout: o\n", "run.yaml:2: models[...]: Expected `str`, got `array`"),
+        ("models: m\nbenchmarks: [x]\nout: o\ntemperature: .inf\n", "run.yaml:4: temperature: inf is out of range"),
+        ("models: m\nbenchmarks: [x]\nout: o\ntop_k: -5\n", "run.yaml:4: top_k: -5 is out of range"),
+        ("models: m\nbenchmarks: [x]\nout: ''\n", "run.yaml:3: out: must name a folder"),
+    ],
+)
+def test_bad_files(file: Path, text: str, message: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        load_config(file, [], {})
+    assert message in str(error.value)

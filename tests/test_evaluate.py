@@ -235,6 +235,15 @@ def test_regrade_gives_the_same_verdicts_without_a_server(benchmark: Path, serve
         (["-k", "8"], "pass@8 needs at least 8 samples"),
         (["--top-p", "2"], "top_p: 2 is out of range"),
         (["--engine-arg", "dtype=float32"], "no effect with --server"),
+        (["-k", "two"], "must be whole numbers"),
+        (["--temprature", "1"], "unrecognized arguments: --temprature"),
+        (["--server", "ftp://x"], "--server ftp://x: not an address"),
+        (["--model", "other=nothing"], "has no model 'nothing'; it has: m"),
+        (
+            ["--accept-content", "math50"],
+            "--accept-content math50: there is no such benchmark; did you mean 'math500'?",
+        ),
+        (["--out", "x" * 300], "File name too long"),
     ],
 )
 def test_bad_input_writes_nothing(
@@ -246,6 +255,39 @@ def test_bad_input_writes_nothing(
     assert message in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
     assert not out.exists()
+
+
+def test_a_server_that_is_not_there_is_a_fault_that_writes_nothing(
+    benchmark: Path, server: StandIn, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    failed = run(command(benchmark, server, out, "--server", "http://127.0.0.1:1/v1"))
+    assert failed.returncode == 3
+    assert "is the server running there?" in failed.stderr
+    assert len(failed.stderr.strip().splitlines()) == 1
+    assert not out.exists()
+
+
+def test_a_finished_run_needs_no_server(benchmark: Path, tmp_path: Path) -> None:
+    with StandIn(answer=answer) as standin:
+        again = command(benchmark, standin, tmp_path / "run")
+        assert run(again).returncode == 0
+    assert run(again).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["{}", "\x00", '{"models": 3}'])
+def test_a_damaged_plan_costs_no_samples(benchmark: Path, server: StandIn, tmp_path: Path, text: str) -> None:
+    out = tmp_path / "run"
+    assert run(command(benchmark, server, out)).returncode == 0
+    asked = len(server.bodies)
+    (out / "plan.json").write_text(text)
+    refused = run(command(benchmark, server, out))
+    assert refused.returncode == 2
+    assert "plan.json: is not a plan" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    (out / "plan.json").unlink()  # as the message says
+    assert run(command(benchmark, server, out)).returncode == 0
+    assert len(server.bodies) == asked
 
 
 def test_a_model_that_is_not_there(benchmark: Path, tmp_path: Path) -> None:

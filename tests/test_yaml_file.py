@@ -42,6 +42,11 @@ def test_reads(tmp_path: Path) -> None:
         ("title: [A\ncount: 3\n", "x.yaml:2: not valid YAML"),
         ("- a\n", "must be a mapping"),
         ("title: \x07\n", "not valid YAML"),
+        ("title: &a [*a]\n", "x.yaml: an anchor (&) holds an alias (*) of itself"),
+        (f"title: {'[' * 3000}\n", "x.yaml: is nested too deeply"),
+        (f"title: {'[' * 3000}{']' * 3000}\n", "x.yaml: is nested too deeply"),
+        ("title: A\n1: 2\n", "x.yaml:2: key 1 must be text; write it in quotes: '1'"),
+        ("title: A\nTITEL: B\n", "x.yaml:2: unknown key 'TITEL'; did you mean 'title'?"),
     ],
 )
 def test_errors_say_where(tmp_path: Path, text: str, message: str) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from ba_eval.benchmark.problem import Kind
 from ba_eval.errors import InputError
-from ba_eval.resources import data_folder
+from ba_eval.resources import data_folder, user_path
 from ba_eval.yaml_file import nearest, read_yaml
 
 SUITES_FILE = "suites.yaml"
@@ -32,7 +32,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def __post_init__(self) -> None:
         if sum(value is not None for value in (self.file, self.hub, self.evalplus)) > 1:
-            raise ValueError("source: give one of file, hub and evalplus")
+            raise ValueError("give one of file, hub and evalplus")
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,7 +125,7 @@ def read_definition(path: Path) -> Definition:
 def find(spec: str) -> Spec:
     """Finds the definition that a spec (without `:n`) names. InputError names the nearest one that exists."""
     if spec.endswith((".yaml", ".yml")):
-        path = Path(spec).expanduser()
+        path = user_path(spec)
         if not path.is_file():
             raise InputError(f"benchmark {spec}: there is no such file")
         return Spec(re.sub(r"[^\w.-]", "_", path.stem), path)

@@ -1,12 +1,17 @@
 """The command line: parse, call, print. Each command is one module of this package with `add_parser` and `run`."""
 
 import argparse
+import errno
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ba_eval import __version__
 from ba_eval.errors import BaEvalError
+
+BAD_PATH = (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+"""What the system says of a path that no machine could use."""
 
 # Shown in this order by `ba-eval --help`.
 COMMANDS = (
@@ -26,9 +31,16 @@ COMMANDS = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Builds the parser of all commands. Command modules import nothing heavy at their top."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ba-eval",
         description="Which of these checkpoints is better at reasoning and code, and is the difference real?",
         epilog="exit codes: 0 done, 1 a gate failed, 2 bad input, 3 incomplete (run the same command again to go on)",
@@ -57,3 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `ba-eval table | head`
         sys.stderr.close()
         return 0
+    except OSError as error:  # a path that the system refuses, a disk that fails
+        where = f"{error.filename}: " if error.filename is not None else ""
+        print(f"ba-eval: {where}{error.strerror or error}", file=sys.stderr)
+        return 2 if error.errno in BAD_PATH else 3

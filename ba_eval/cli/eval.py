@@ -128,4 +128,7 @@ def _comma_list(text: str) -> list[str]:
 
 
 def _comma_ints(text: str) -> list[int]:
-    return [int(part) for part in _comma_list(text)]
+    try:
+        return [int(part) for part in _comma_list(text)]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be whole numbers, as in 1,4") from None
