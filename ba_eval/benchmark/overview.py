@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -17,13 +16,14 @@ from ba_eval.benchmark.definition import (
     read_definition,
     suites,
 )
+from ba_eval.console import OutputConsole
 from ba_eval.errors import InputError
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
+def _console() -> OutputConsole:
+    console = OutputConsole(highlight=False)
     if not console.is_terminal:  # a pipe has no width to fit into
-        console = Console(highlight=False, width=200)
+        console = OutputConsole(highlight=False, width=200)
     return console
 
 

@@ -3,6 +3,8 @@
 import argparse
 import errno
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -66,9 +68,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("ba-eval: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
         return 3
-    except BrokenPipeError:  # `ba-eval table | head`
-        sys.stderr.close()
-        return 0
+    except BrokenPipeError:  # `ba-eval table RUN | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        return 128 + signal.SIGPIPE
     except OSError as error:  # a path that the system refuses, a disk that fails
         where = f"{error.filename}: " if error.filename is not None else ""
         print(f"ba-eval: {where}{error.strerror or error}", file=sys.stderr)

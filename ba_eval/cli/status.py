@@ -19,10 +19,10 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from ba_eval.console import OutputConsole
     from ba_eval.results import State, load
     from ba_eval.store import is_being_written
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         score = f"{cell.correct.sum() / scored:.3f}" if scored else "-"
         names = (Text(cell.model.name), Text(cell.benchmark.name))
         table.add_row(*names, f"{wanted - cell.count(State.MISSING):,}", f"{wanted:,}", f"{graded:,}", score)
-    Console().print(table)
+    OutputConsole().print(table)
     state = "running" if is_being_written(arguments.folder) else "not running"
     print(f"{state}; {results.lacks() or 'complete'}")
     return 0 if results.complete else 3

@@ -8,9 +8,10 @@ from ba_eval.tables.escape import plain
 from ba_eval.tables.sheet import Cell, Sheet
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from ba_eval.console import OutputConsole
 
 _STYLES = {"": "", "best": "bold", "second": "underline", "faint": "dim", "warn": "yellow"}
 _WIDE = 100_000
@@ -19,24 +20,24 @@ NOTE = 2000  # the longest note, in characters
 
 def print_sheet(sheet: Sheet) -> None:
     """Prints to standard output; wider than the terminal, the columns are split over several tables."""
-    from rich.console import Console
+    from ba_eval.console import OutputConsole
 
-    console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+    console = OutputConsole(file=sys.stdout, highlight=False, emoji=False, markup=False)
     if not console.is_terminal:
-        console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False, width=_WIDE)
+        console = OutputConsole(file=sys.stdout, highlight=False, emoji=False, markup=False, width=_WIDE)
     _print(console, sheet)
 
 
 def text(sheet: Sheet) -> str:
     """The sheet as plain text, as wide as it needs."""
-    from rich.console import Console
+    from ba_eval.console import OutputConsole
 
     file = io.StringIO()
-    _print(Console(file=file, highlight=False, emoji=False, markup=False, width=_WIDE, color_system=None), sheet)
+    _print(OutputConsole(file=file, highlight=False, emoji=False, markup=False, width=_WIDE, color_system=None), sheet)
     return file.getvalue()
 
 
-def _print(console: "Console", sheet: Sheet) -> None:
+def _print(console: "OutputConsole", sheet: Sheet) -> None:
     from rich.text import Text
 
     console.print(Text(plain(sheet.title), style="bold"), soft_wrap=True)
@@ -46,7 +47,7 @@ def _print(console: "Console", sheet: Sheet) -> None:
         console.print(Text(plain(note, limit=NOTE)), soft_wrap=not console.is_terminal)
 
 
-def _split(console: "Console", sheet: Sheet) -> list["Table"]:
+def _split(console: "OutputConsole", sheet: Sheet) -> list["Table"]:
     """Tables of as many columns as fit, the label columns on the left of each."""
     labels = [number for number, column in enumerate(sheet.columns) if column.label]
     rest = [number for number, column in enumerate(sheet.columns) if not column.label]
@@ -61,7 +62,7 @@ def _split(console: "Console", sheet: Sheet) -> list["Table"]:
             return tables
 
 
-def _width(console: "Console", table: "Table") -> int:
+def _width(console: "OutputConsole", table: "Table") -> int:
     return console.measure(table, options=console.options.update(width=_WIDE)).maximum
 
 

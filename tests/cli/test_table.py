@@ -1,8 +1,12 @@
 """`ba-eval table` as a user runs it."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ba_eval.cli import main
@@ -45,3 +49,17 @@ def test_a_bad_k_is_bad_input(tmp_path: Path, k: str, capsys: pytest.CaptureFixt
 def test_no_run_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["table", str(tmp_path / "nothing")]) == 2
     assert "not a run folder" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_is_no_failed_gate(tmp_path: Path) -> None:
+    """`ba-eval table RUN | true`: 141 as the shell has it, not 1, and no traceback."""
+    run = make_run(tmp_path / "run", {"m": {"math500": np.ones((4, 2), dtype=bool)}})
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "ba_eval", "table", str(run)], stdout=writer, stderr=subprocess.PIPE, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
