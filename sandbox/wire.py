@@ -139,7 +139,7 @@ def decode(data: bytes) -> Any:
     if len(data) > MAX_BYTES or data.count(b",") > 2 * MAX_NODES or data.count(b"[") + data.count(b"{") > MAX_NODES:
         raise WireError("value too large")
     try:
-        return _unpack(json.loads(data, parse_constant=_no_constant), 0)
+        return _unpack(_DECODER.decode(data.decode()), 0)
     except WireError:
         raise
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
@@ -148,6 +148,9 @@ def decode(data: bytes) -> Any:
 
 def _no_constant(name: str) -> None:
     raise WireError(f"not a value: {name}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _items(values: Any, depth: int) -> list[Any]:

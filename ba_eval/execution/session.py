@@ -169,8 +169,9 @@ class CallSession:
             left -= len(answers)
             used, told = printed.cpu_seconds - told, printed.cpu_seconds
             for answer in answers[:-1]:
-                yield _result(answer, CallResult("ok", stalled=printed.stalled))
-            yield _result(answers[-1], replace(printed, cpu_seconds=max(0.0, used)))
+                yield _result(answer, printed.stalled)
+            last = _result(answers[-1], printed.stalled)
+            yield replace(last, stdout=printed.stdout, stderr=printed.stderr, cpu_seconds=max(0.0, used))
 
     def _ending(self) -> CallResult:
         ended = self.ended
@@ -189,15 +190,15 @@ class CallSession:
         )
 
 
-def _result(answer: bytes, printed: CallResult) -> CallResult:
+def _result(answer: bytes, stalled: bool) -> CallResult:
     try:
         value = decode(answer[1:])
         if answer[:1] == b"v":
-            return replace(printed, value=value)
+            return CallResult("ok", value, stalled=stalled)
         name, text = value
-        return replace(printed, status="error", exception=str(name)[:100], text=str(text)[:2000])
+        return CallResult("error", exception=str(name)[:100], text=str(text)[:2000], stalled=stalled)
     except (WireError, ValueError, TypeError) as error:
-        return replace(printed, status="error", exception="WireError", text=str(error))
+        return CallResult("error", exception="WireError", text=str(error), stalled=stalled)
 
 
 def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, limits: Limits) -> RunResult:
