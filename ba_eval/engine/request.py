@@ -42,6 +42,19 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
+def failed(request: Request, why: str) -> Completion:
+    """The completion of a request that the engine could not make."""
+    return Completion(
+        id=request.id,
+        text="",
+        prompt_tokens=len(request.prompt_token_ids or ()),
+        completion_tokens=0,
+        finish_reason="error",
+        seconds=0.0,
+        error=why,
+    )
+
+
 class Engine(Protocol):
     """Generates samples and hands each out as it finishes, in any order."""
 

@@ -4,7 +4,7 @@ import contextlib
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 
-from ba_eval.engine.request import Completion, Engine, Request
+from ba_eval.engine.request import Completion, Engine, Request, failed
 from ba_eval.errors import MachineError
 
 RESTARTS = 2
@@ -53,7 +53,7 @@ def generate(
                     deaths_alone[suspects[0].id] += 1
                     # Twice, because something else may have killed the engine just then.
                     if deaths_alone[suspects[0].id] > (1 if completed else RESTARTS):
-                        yield _poison(suspects.pop(), error)
+                        yield failed(suspects.pop(), f"the engine died each time this request ran: {error}"[:2000])
                         in_a_row = 0
                 if in_a_row > (RESTARTS_ISOLATING if isolating else RESTARTS):
                     raise
@@ -80,15 +80,3 @@ def _noting(group: Iterator[Request], handed: dict[str, Request]) -> Iterator[Re
 
 def _slots(engine: Engine | None) -> int:
     return int(engine.info.get("max_num_seqs") or 0) if engine is not None else 0
-
-
-def _poison(request: Request, error: MachineError) -> Completion:
-    return Completion(
-        id=request.id,
-        text="",
-        prompt_tokens=len(request.prompt_token_ids or ()),
-        completion_tokens=0,
-        finish_reason="error",
-        seconds=0.0,
-        error=f"the engine died each time this request ran: {error}"[:2000],
-    )

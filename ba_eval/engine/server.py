@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ba_eval.engine.request import Completion, Request
+from ba_eval.engine.request import Completion, Request, failed
 from ba_eval.engine.server_api import Answer, Body, Refused, Unusable, base_url, choose_model, read_answer
 from ba_eval.engine.thinking import find_stop
 from ba_eval.errors import BaEvalError, InputError, MachineError
@@ -202,7 +202,7 @@ class ServerEngine:
             except Refused as refusal:
                 if self._body.adapt(refusal, length_name):
                     continue
-                return _failed(request, f"{address.url}: {refusal}")
+                return failed(request, f"{address.url}: {refusal}")
             except Unusable as error:
                 fault = error
             else:
@@ -214,7 +214,7 @@ class ServerEngine:
             failing = time.monotonic() - started
             if failing > self._give_up and attempt >= 2:
                 if any(other.last_good > started for other in self._addresses):  # others are answered: it is this one
-                    return _failed(request, f"{address.url}: {fault} ({attempt + 1} attempts)")
+                    return failed(request, f"{address.url}: {fault} ({attempt + 1} attempts)")
                 raise MachineError(
                     f"{address.url}: gave up after {failing:.0f} s and {attempt + 1} attempts of a request; "
                     f"last answer: {fault}"
@@ -258,16 +258,4 @@ def _completion(request: Request, answer: Answer, seconds: float) -> Completion:
         finish_reason=reason,
         seconds=seconds,
         thinking_tokens=answer.thinking_tokens,
-    )
-
-
-def _failed(request: Request, message: str) -> Completion:
-    return Completion(
-        id=request.id,
-        text="",
-        prompt_tokens=0,
-        completion_tokens=0,
-        finish_reason="error",
-        seconds=0.0,
-        error=message,
     )

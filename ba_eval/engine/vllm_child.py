@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ba_eval.engine.request import Completion, Request
+from ba_eval.engine.request import Completion, Request, failed
 from ba_eval.engine.thinking import find_stop, thinking_tokens
 from ba_eval.engine.vllm_args import cpu_defaults
 from ba_eval.engine.vllm_parallel import STREAM_INTERVAL, ParallelEngine
@@ -180,7 +180,7 @@ class _Worker:
     def _refuse(self, request: Request, error: Exception) -> None:
         traceback.print_exception(error)
         self.running.pop(request.id, None)
-        self._say(Done(_failed(request, _one_line(error))))
+        self._say(Done(failed(request, _one_line(error))))
 
     def _params(self, request: Request) -> Any:
         from vllm import SamplingParams
@@ -217,7 +217,7 @@ class _Worker:
                 self._finish(running, running.text, reason)
             else:
                 del self.running[running.request.id]
-                self._say(Done(_failed(running.request, f"vLLM ended the request: {reason}")))
+                self._say(Done(failed(running.request, f"vLLM ended the request: {reason}")))
 
     def _finish(self, running: _Running, text: str, reason: str) -> None:
         del self.running[running.request.id]
@@ -247,18 +247,6 @@ class _Worker:
     def _say(self, message: Any) -> None:
         send(self.channel, message)
         self.last_message = time.monotonic()
-
-
-def _failed(request: Request, message: str) -> Completion:
-    return Completion(
-        id=request.id,
-        text="",
-        prompt_tokens=len(request.prompt_token_ids or ()),
-        completion_tokens=0,
-        finish_reason="error",
-        seconds=0.0,
-        error=message,
-    )
 
 
 def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], int]:
