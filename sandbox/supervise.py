@@ -9,7 +9,7 @@ import time
 from collections import deque
 from typing import Any
 
-from sandbox import child, linux, usage, wire
+from sandbox import child, ended, linux, usage, wire
 from sandbox.confine import Walls, most_files
 from sandbox.disk import Disk
 from sandbox.program import NONCE
@@ -388,7 +388,8 @@ class Job:
         if self.failed:
             status, text = "infra", self.failed
         elif status is None and ended_by_itself:
-            status = self._status_at_exit(code, signal_number, body)
+            late = self.cpu > self.job["cpu_seconds"] and self.job["mode"] == "script"
+            status = "timeout" if late else ended.status(code, signal_number, body)
         elif status is None:
             status, text = "error", self.broken or ""
         header = {
@@ -404,20 +405,3 @@ class Job:
             "stalled": self.stalled,
         }
         return {**header, "output": len(body)}, body
-
-    def _status_at_exit(self, code: int | None, signal_number: int | None, output: bytes) -> str:
-        if self.cpu > self.job["cpu_seconds"] and self.job["mode"] == "script":
-            return "timeout"
-        if signal_number is not None:
-            return "timeout" if signal_number == signal.SIGXCPU else "killed"
-        if code == 0:
-            return "ok"
-        # Which limit an uncaught exception speaks of. A program can pretend it: it has failed either way.
-        last = output.rstrip().rpartition(b"\n")[2]
-        if b"MemoryError" in last[:80]:
-            return "memory"
-        if last.startswith(b"OSError: [Errno 28]") or last.startswith(b"OSError: [Errno 27]"):
-            return "disk"
-        if last.startswith((b"BlockingIOError: [Errno 11]", b"RuntimeError: can't start new thread")):
-            return "process"
-        return "error"
