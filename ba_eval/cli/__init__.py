@@ -24,6 +24,7 @@ COMMANDS = (
     "leaderboard",
     "gate",
     "export",
+    "audit",
     "regrade",
     "train",
     "benchmarks",

@@ -89,6 +89,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from ba_eval.audit import audit
+    from ba_eval.audit_report import pointer
     from ba_eval.config import load_config, pairs
     from ba_eval.evaluate import evaluate
     from ba_eval.progress import RunProgress
@@ -109,6 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     results = load(Path(config.out))
     write_summary(Path(config.out), results)
     print_table(results)
+    if (doubts := audit(Path(config.out), limit=0)).suspicious:
+        progress.note(pointer(doubts, f"ba-eval audit {config.out}"))
     if failures or not results.complete:
         progress.note(f"ba-eval: incomplete: {results.lacks()}; run the same command again to go on")
         # Where every model was refused, nothing but other input helps.

@@ -1,7 +1,6 @@
 """The math grader: a response and its golds in, a verdict out."""
 
 import os
-import re
 import threading
 import time
 from collections import OrderedDict
@@ -13,7 +12,7 @@ from ba_eval.benchmark.problem import Problem
 from ba_eval.extract.math import extract_answer
 from ba_eval.extract.math_prose import Extraction
 from ba_eval.extract.thinking import split_thinking
-from ba_eval.grade.math import fast
+from ba_eval.grade.math import fast, suspicion
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.options import MathOptions
 from ba_eval.grade.math.pool import Pool
@@ -22,6 +21,8 @@ from ba_eval.grade.verdict import Outcome, Verdict
 VERSION = "math 1"
 _REMEMBERED = 20_000
 _SHOWN = 2000
+_UNASKED = ("closing", "bare", "last-number")
+"""Places of an answer that no prompt asks for."""
 Reply = dict[str, Any]
 
 
@@ -45,10 +46,10 @@ class MathGrader:
         tolerance = problem.meta.get("tolerance")
         extraction, missing = self._extract(response, finish_reason)
         if missing is not None:
-            details = {"flags": missing[1]} if missing[1] else {}
-            return _done(
-                Verdict("wrong", missing[0], extraction.answer, seconds=time.perf_counter() - start, details=details)
-            )
+            reason, more = missing
+            seen = suspicion.flags("wrong", reason, problem.golds, response, expected_place=True, more=more)
+            details = suspicion.details(seen, problem.golds)
+            return _done(Verdict("wrong", reason, seconds=time.perf_counter() - start, details=details))
         return self._verdict(
             tuple(problem.golds), extraction, response, str(problem.meta.get("unit") or ""), _number(tolerance), start
         )
@@ -91,19 +92,17 @@ class MathGrader:
         answer = found.answer or ""
         absolute = tolerance if tolerance is not None else self.options.absolute_tolerance
         reply = self._decide(golds, answer, unit, absolute, self.options.relative_tolerance)
-        tail = (response or answer)[-2000:].rstrip()[-400:]
+        tail = (response or answer)[-2000:]
         shown = _encodable(answer[:_SHOWN])
-        method, closed = found.method, found.closed
+        place, expected = found.method, found.closed and found.method not in _UNASKED
 
         def verdict(value: Reply) -> Verdict:
             outcome: Outcome = value["outcome"]
-            details: dict[str, Any] = {"found": method}
-            flags = _flags(value, golds, tail)
-            if method in ("closing", "bare", "last-number") or not closed:
-                flags.append("found outside the expected format")
-            if flags:
-                details["flags"] = flags
-            return Verdict(outcome, value["reason"], shown, value["method"], time.perf_counter() - start, details)
+            reason = value["reason"]
+            more = value.get("flags", ())
+            seen = suspicion.flags(outcome, reason, golds, tail, expected_place=expected, more=more)
+            details = suspicion.details(seen, golds, found=place)
+            return Verdict(outcome, reason, shown, value["method"], time.perf_counter() - start, details)
 
         if not isinstance(reply, Future):
             return _done(verdict(reply))
@@ -180,24 +179,6 @@ def _number(value: Any) -> float | None:
 
 def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-_NUMERALS = re.compile(r"\d+(?:\.\d+)?")
-
-
-def _flags(reply: Reply, golds: tuple[str, ...], tail: str) -> list[str]:
-    """Returns what makes a decision suspicious, for the audit; `tail` is the response's end."""
-    flags: list[str] = list(reply.get("flags", ()))
-    if reply["outcome"] == "undecided":
-        flags.append("undecided")
-    if reply["outcome"] == "wrong":
-        numerals = [set(_NUMERALS.findall(gold)) for gold in golds]
-        present = set(_NUMERALS.findall(tail))
-        if any(n and n <= present for n in numerals):
-            flags.append("gold's numbers in the final lines")
-        if reply["reason"] == "answer not read":
-            flags.append("answer not read")
-    return flags
 
 
 _shared: tuple[int, MathGrader] | None = None

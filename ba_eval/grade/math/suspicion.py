@@ -1,0 +1,56 @@
+"""What makes a verdict suspicious, said at the time of grading: `details["flags"]`, which `ba-eval audit` ranks."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_TAIL = 400
+_SHOWN = 500
+_NUMERAL = re.compile(r"\d+(?:\.\d+)?")
+_SEPARATOR = re.compile(r"(?<=\d)(?:,\\!\s*|\{,\}|\\[,!;]\s*|,)(?=\d{3}(?!\d))")
+_COMMAND = re.compile(r"\\[A-Za-z]+\s*")
+
+
+def flags(
+    outcome: str, reason: str, golds: Sequence[str], response: str, *, expected_place: bool, more: Sequence[str] = ()
+) -> list[str]:
+    """Returns what makes a verdict suspicious. `expected_place`: the answer stood where the prompt asked for it."""
+    found = list(more)
+    if outcome == "undecided":
+        found.append("undecided")
+    if outcome == "wrong":
+        found += _gold_seen(golds, response[-2000:].rstrip()[-_TAIL:])
+        if reason == "answer not read":
+            found.append(reason)
+    if not expected_place:
+        found.append("found outside the expected format")
+    return found
+
+
+def details(flags: Sequence[str], golds: Sequence[str], **more: Any) -> Mapping[str, Any]:
+    """Returns the details of a verdict; a suspicious one carries its golds, so that the records alone explain it."""
+    if not flags:
+        return more
+    shown = [gold[:_SHOWN].encode("utf-8", "replace").decode() for gold in golds]
+    return {**more, "flags": list(flags), "golds": shown}
+
+
+def _gold_seen(golds: Sequence[str], tail: str) -> list[str]:
+    present, words = _numerals(tail), ""
+    for gold in golds:
+        numerals = _numerals(gold)
+        if numerals and numerals <= present:
+            return ["gold's numbers in the final lines"]
+        if not numerals and len(name := _words(gold)) >= 3:
+            words = words or f" {_words(tail)} "
+            if f" {name} " in words:
+                return ["gold's words in the final lines"]
+    return []
+
+
+def _numerals(text: str) -> set[str]:
+    return set(_NUMERAL.findall(_SEPARATOR.sub("", text)))
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"[a-z]+", _COMMAND.sub(" ", text).lower()))
