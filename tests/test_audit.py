@@ -86,7 +86,11 @@ def test_numbers_in_other_spellings_are_seen(tmp_path: Path) -> None:
 
 
 def test_no_answer_but_the_gold_is_named(tmp_path: Path) -> None:
-    run = graded_run(tmp_path, "42", [("and 42 it would be\n\nor maybe something else", "stop"), ("I have no idea what to say here", "stop")])
+    run = graded_run(
+        tmp_path,
+        "42",
+        [("and 42 it would be\n\nor maybe something else", "stop"), ("I have no idea what to say here", "stop")],
+    )
     found = audit(run)
     assert [(f.verdict.index, f.verdict.reason) for f in found.findings] == [(0, "no answer")]
 
