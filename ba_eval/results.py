@@ -56,6 +56,8 @@ class Cell:
     """Cut by max_tokens or the context."""
     tokens: npt.NDArray[np.int32]
     """Completion tokens; -1 where nothing was generated."""
+    thinking: npt.NDArray[np.int32]
+    """Tokens of thinking among them; -1 where the response had none, or its engine did not count them."""
     reason: npt.NDArray[np.int32]
     """Which of `reason_texts` the verdict (or the failed generation) gave, -1 for none."""
     reason_texts: tuple[str, ...]
@@ -75,6 +77,11 @@ class Cell:
     def correct(self) -> npt.NDArray[np.int64]:
         """Correct samples, for each problem: (P,)."""
         return np.asarray(np.count_nonzero(self.state == State.CORRECT, axis=1), dtype=np.int64)
+
+    @property
+    def unclosed(self) -> npt.NDArray[np.bool_]:
+        """Responses that were still thinking when they ended, (P, n)."""
+        return (self.thinking >= self.tokens) & (self.thinking > 0)
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -101,6 +108,7 @@ class Cell:
             state=self.state[numbers],
             truncated=self.truncated[numbers],
             tokens=self.tokens[numbers],
+            thinking=self.thinking[numbers],
             reason=self.reason[numbers],
             answers=None if self.answers is None else self.answers[numbers],
             answer_texts=tuple(self.answer_texts[row] for row in numbers) if self.answer_texts else (),
@@ -178,6 +186,7 @@ class _SampleLine(msgspec.Struct, gc=False):
     index: int
     finish_reason: str
     completion_tokens: int
+    thinking_tokens: int | None = None
     error: str | None = None
 
 
@@ -206,12 +215,14 @@ def _load_cell(run: Path, model: PlannedModel, benchmark: PlannedBenchmark, key:
     state = np.full(shape, State.MISSING, dtype=np.int8)
     truncated = np.zeros(shape, dtype=np.bool_)
     tokens = np.full(shape, -1, dtype=np.int32)
+    thinking = np.full(shape, -1, dtype=np.int32)
     reason = np.full(shape, -1, dtype=np.int32)
     for samples, spots in wanted.pick(records_path(run, "samples", model.name, benchmark.name), _SampleLine):
         made = np.array([line.finish_reason != "error" for line in samples], dtype=np.bool_)
         state.flat[spots] = np.where(made, State.UNGRADED, State.ERROR)
         truncated.flat[spots] = [line.finish_reason == "length" for line in samples]
         tokens.flat[spots] = np.where(made, [line.completion_tokens for line in samples], -1)
+        thinking.flat[spots] = [-1 if line.thinking_tokens is None else line.thinking_tokens for line in samples]
         reason.flat[spots] = -1
         for number in np.flatnonzero(~made):
             text = samples[number].error or "not generated"
@@ -238,6 +249,7 @@ def _load_cell(run: Path, model: PlannedModel, benchmark: PlannedBenchmark, key:
         state=np.where(counts, graded, state),
         truncated=truncated,
         tokens=tokens,
+        thinking=thinking,
         reason=np.where(counts, graded_reason, reason),
         reason_texts=tuple(reasons),
         graders=tuple(sorted(graders)),

@@ -45,6 +45,8 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                     "truncated": cell.truncated,
                     "tokens_mean": cell.tokens_mean,
                     "tokens_median": cell.tokens_median,
+                    "thinking_mean": cell.thinking_mean,
+                    "unclosed": cell.unclosed,
                     "wanted": cell.wanted,
                     "missing": cell.missing,
                     "ungraded": cell.ungraded,
@@ -63,8 +65,11 @@ def records(summary: Summary) -> list[dict[str, Any]]:
                     "standing": model.suite_standing,
                     **_estimates("pass", model.suite_pass_at),
                     **_estimates("maj", model.suite_maj_at),
+                    "avg_untruncated": model.suite_avg_untruncated,
                     "truncated": model.suite_truncated,
                     "tokens_mean": model.suite_tokens_mean,
+                    "thinking_mean": model.suite_thinking_mean,
+                    "unclosed": model.suite_unclosed,
                 }
             )
     return rows

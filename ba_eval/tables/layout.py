@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from ba_eval.compare import Standing
 from ba_eval.stats import Estimate
@@ -15,6 +16,24 @@ _NAMED = 4
 # Share of cut responses above which a note says what that does to the score.
 _CUT = 0.05
 _PROBLEMS = ("missing", "ungraded", "errors", "undecided")
+
+
+class _Row(NamedTuple):
+    """A row on the responses of each cell: a field of `CellNumbers`, and of the suite with `suite_` before it."""
+
+    name: str
+    text: Callable[[float], str]
+    where: str | None = None
+    """The field that must be above 0 somewhere for the row to be shown."""
+
+
+_RESPONSES = {
+    "uncut": _Row("avg_untruncated", percent, where="truncated"),
+    "cut": _Row("truncated", percent),
+    "tokens": _Row("tokens_mean", number),
+    "thinking": _Row("thinking_mean", number, where="thinking_mean"),
+    "unclosed": _Row("unclosed", percent, where="thinking_mean"),
+}
 
 
 def sheet(summary: Summary) -> Sheet:
@@ -34,33 +53,50 @@ def _row(summary: Summary, model: ModelNumbers, has_suite: bool) -> list[Cell]:
     ks = () if summary.ks == (1,) else summary.ks
     faults = [name for name in _PROBLEMS if any(getattr(numbers, name) for numbers in cells)]
     labels = [Line("avg@n"), Line("95 %", "faint"), *(Line(f"pass@{k}") for k in ks)]
-    labels += [*(Line(f"maj@{k}") for k in summary.maj), Line("cut"), Line("tokens")]
-    labels += [Line(name, "warn") for name in faults]
+    labels += [*(Line(f"maj@{k}") for k in summary.maj)]
+    shown = [label for label, one in _RESPONSES.items() if _occurs(summary, one)]
+    labels += [*map(Line, shown), *(Line(name, "warn") for name in faults)]
     row = [cell(model.name), tuple(labels)]
     for numbers in cells:
         more = [*(numbers.pass_at[k] for k in ks), *numbers.maj_at.values()]
-        lines = _lines(numbers.avg, numbers.standing, more, numbers.truncated, numbers.tokens_mean)
+        lines = _lines(numbers.avg, numbers.standing, more)
+        lines += tuple(Line(_RESPONSES[label].text(getattr(numbers, _RESPONSES[label].name))) for label in shown)
         counts = [getattr(numbers, name) for name in faults]
         row.append((*lines, *(Line(number(count) if count else "", "warn") for count in counts)))
     if has_suite:
         more = [*(model.suite_pass_at[k] for k in ks), *model.suite_maj_at.values()]
-        row.append(_lines(model.suite_avg, model.suite_standing, more, model.suite_truncated, model.suite_tokens_mean))
+        lines = _lines(model.suite_avg, model.suite_standing, more)
+        suite = (Line(_RESPONSES[label].text(getattr(model, f"suite_{_RESPONSES[label].name}"))) for label in shown)
+        row.append((*lines, *suite))
     return row
 
 
-def _lines(avg: Estimate, standing: Standing, more: list[Estimate], truncated: float, tokens: float) -> Cell:
+def _occurs(summary: Summary, row: _Row) -> bool:
+    """Whether a row has something to say: no response was cut, none thinks, in most runs."""
+    if row.where is None:
+        return True
+    cells = (numbers for model in summary.models for numbers in model.benchmarks.values())
+    return any(getattr(numbers, row.where) > 0 for numbers in cells)
+
+
+def _lines(avg: Estimate, standing: Standing, more: list[Estimate]) -> Cell:
     style: Style = "best" if standing == "tied" else standing
     return (
         Line(percent(avg.value), style),
         Line(interval(avg), "faint"),
         *(Line(percent(estimate.value)) for estimate in more),
-        Line(percent(truncated)),
-        Line(number(tokens)),
     )
 
 
 def _notes(summary: Summary) -> Iterator[str]:
     yield "cut: share of responses cut by max_tokens or the context. tokens: mean of a response. -: undefined."
+    if _occurs(summary, _RESPONSES["uncut"]):
+        yield "uncut: accuracy without the cut responses; not fairer, as it is the hard problems that are cut."
+    if _occurs(summary, _RESPONSES["thinking"]):
+        yield (
+            "thinking: mean tokens before the thinking ends, of the responses that think. "
+            "unclosed: share of them whose thinking never ended."
+        )
     if len(summary.models) > 1:
         yield "bold: best, or not separable from the best (sign-flip test, Holm in the column); underlined: next."
     if not summary.complete:
@@ -75,12 +111,11 @@ def _notes(summary: Summary) -> Iterator[str]:
         more = f"; and {len(uneven) - _NAMED} more" if len(uneven) > _NAMED else ""
         yield f"differing n: {'; '.join(uneven[:_NAMED])}{more}"
     for facts in summary.benchmarks:
-        cut = [(m.name, n) for m in summary.models if (n := m.benchmarks[facts.name]).truncated > _CUT]
+        cut = [model.name for model in summary.models if model.benchmarks[facts.name].truncated > _CUT]
         if cut:
-            scores = ", ".join(f"{name} {percent(n.avg.value)} ({percent(n.avg_untruncated)})" for name, n in cut)
             yield (
-                f"{facts.name}: more than {_CUT:.0%} of the responses were cut at {facts.max_tokens:,} tokens; raise "
-                f"--max-tokens. Accuracy with (without) the cut: {scores}"
+                f"{facts.name}: more than {_CUT:.0%} of the responses were cut at {facts.max_tokens:,} tokens "
+                f"({', '.join(cut)}); raise --max-tokens."
             )
         if facts.apart:
             reasons = ", ".join(f"{reason}: {count}" for reason, count in facts.apart.items())

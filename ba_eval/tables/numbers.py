@@ -38,6 +38,10 @@ class CellNumbers(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the generated samples that were cut by max_tokens or the context."""
     tokens_mean: float
     tokens_median: float
+    thinking_mean: float
+    """Mean thinking tokens of the responses that think; undefined where none does."""
+    unclosed: float
+    """Share of the responses that were still thinking when they ended, among those that think."""
     problems: int
     """Problems in the score."""
     samples_min: int
@@ -73,8 +77,11 @@ class ModelNumbers(msgspec.Struct, frozen=True, kw_only=True):
     suite_standing: Standing = ""
     suite_pass_at: dict[int, Estimate]
     suite_maj_at: dict[int, Estimate]
+    suite_avg_untruncated: float
     suite_truncated: float
     suite_tokens_mean: float
+    suite_thinking_mean: float
+    suite_unclosed: float
 
 
 class BenchmarkFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,8 +182,11 @@ def _model(results: Results, model: PlannedModel, ks: tuple[int, ...], maj: tupl
         suite_avg=mean_interval([column.avg for column in columns]),
         suite_pass_at={k: mean_interval([column.pass_at[k] for column in columns]) for k in ks},
         suite_maj_at={k: mean_interval([column.maj_at[k] for column in columns]) for k in maj},
-        suite_truncated=float(np.mean([cell.truncated for cell in numbers.values()])),
-        suite_tokens_mean=float(np.mean([cell.tokens_mean for cell in numbers.values()])),
+        suite_avg_untruncated=_mean_over(numbers, "avg_untruncated"),
+        suite_truncated=_mean_over(numbers, "truncated"),
+        suite_tokens_mean=_mean_over(numbers, "tokens_mean"),
+        suite_thinking_mean=_mean_over(numbers, "thinking_mean"),
+        suite_unclosed=_mean_over(numbers, "unclosed"),
     )
 
 
@@ -202,6 +212,7 @@ def _cell_numbers(cell: Cell, column: _PerProblem) -> CellNumbers:
     apart, cell = cell.apart, cell.in_score
     generated = cell.tokens >= 0
     whole = (cell.state >= State.UNDECIDED) & ~cell.truncated
+    thinks = generated & (cell.thinking > 0)
     passes = column.pass_at
     return CellNumbers(
         avg=mean_interval([column.avg]),
@@ -212,6 +223,8 @@ def _cell_numbers(cell: Cell, column: _PerProblem) -> CellNumbers:
         truncated=_mean(cell.truncated[generated]),
         tokens_mean=_mean(cell.tokens[generated]),
         tokens_median=float(np.median(cell.tokens[generated])) if generated.any() else math.nan,
+        thinking_mean=_mean(cell.thinking[thinks]),
+        unclosed=_mean(cell.unclosed[thinks]),
         problems=len(cell.problem_ids),
         samples_min=int(cell.scored.min(initial=cell.benchmark.n)),
         samples_max=int(cell.scored.max(initial=0)),
@@ -226,6 +239,10 @@ def _cell_numbers(cell: Cell, column: _PerProblem) -> CellNumbers:
         error_reasons=dict(cell.reasons(State.ERROR).most_common()),
         undecided_reasons=dict(cell.reasons(State.UNDECIDED).most_common()),
     )
+
+
+def _mean_over(numbers: dict[str, CellNumbers], name: str) -> float:
+    return float(np.mean([getattr(cell, name) for cell in numbers.values()]))
 
 
 def _mean(values: npt.NDArray[np.bool_] | npt.NDArray[np.int32] | npt.NDArray[np.float64]) -> float:

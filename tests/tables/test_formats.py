@@ -152,7 +152,21 @@ def test_many_cut_responses_are_told_with_the_flag_and_both_scores(tmp_path: Pat
         tmp_path / "run", scores, change=lambda m, b, row, index: {"finish_reason": "length"} if index == 3 else {}
     )
     text = " ".join(render(load(run), "text").split())
-    assert "math500: more than 5% of the responses were cut at 3,072 tokens; raise --max-tokens" in text
-    assert "ba 50.0 (66.7)" in text
-    whole = make_run(tmp_path / "whole", scores)
-    assert "--max-tokens" not in render(load(whole), "text")
+    assert "math500: more than 5% of the responses were cut at 3,072 tokens (ba); raise --max-tokens" in text
+    assert "avg@n 50.0" in text and "uncut 66.7" in text
+    whole = render(load(make_run(tmp_path / "whole", scores)), "text")
+    assert "--max-tokens" not in whole and "uncut" not in whole and "thinking" not in whole
+
+
+def test_thinking_is_shown_where_a_response_thinks(tmp_path: Path) -> None:
+    """100, 101, 102, 103 tokens of which 40, 0, none counted, and all: the last never stopped thinking."""
+    thinking = {0: 40, 1: 0, 3: 103}
+    scores = {"ba": {"math500": [[1, 1, 0, 0]], "aime24": [[1, 0]]}}
+    run = make_run(
+        tmp_path / "run",
+        scores,
+        change=lambda m, b, row, i: {"thinking_tokens": thinking.get(i)} if b[0] == "m" else {},
+    )
+    lines = [line.split() for line in render(load(run), "text").splitlines()]
+    assert ["thinking", "72", "-", "-"] in lines
+    assert ["unclosed", "50.0", "-", "-"] in lines
