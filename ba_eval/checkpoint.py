@@ -66,7 +66,10 @@ class Checkpoint:
     path: str
     """The folder: of the model, or of the LoRA adapter."""
     weights: str
-    """Identity: a hash over weight files and configuration; moving or copying the folder does not change it."""
+    """Identity: a hash over weight files and configuration; moving or copying the folder does not change it.
+
+    Empty where the weights are still on the hub.
+    """
     tokenizer_dir: str
     tokenizer_id: str
     """Hash over the tokenizer's files, chat template included."""
@@ -90,13 +93,15 @@ class Checkpoint:
         return self.base or self.path
 
 
-def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpoint:
+def resolve(name: str, path: str, *, trust_remote_code: bool = False, fetch: bool = True) -> Checkpoint:
     """Finds a model and checks that it can be loaded; fetches a hub id first.
 
+    `fetch` False: of a hub id whose weights are not here yet, only the other files are fetched, and `weights` is
+    empty: resolve it again before it is loaded.
     Raises InputError where there is no such model, where weights, configuration or tokenizer are missing or torn,
     or where a sharded training checkpoint must be merged first; MachineError where a download fails half-way.
     """
-    folder = _locate(path)
+    folder, whole = _locate(path, fetch=fetch)
     unmerged = explain_unmerged(folder)
     if unmerged:
         raise InputError(unmerged)
@@ -107,7 +112,7 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpo
         model = base
     else:
         base, adapter_rank, model, tokenizer = None, None, folder, folder
-        files = _checked_weights(folder)
+        files = _checked_weights(folder) if whole else []
     if not _has_tokenizer(tokenizer):
         raise InputError(
             f"{tokenizer}: no tokenizer (none of {', '.join(TOKENIZER_FILES[:3])}); "
@@ -119,7 +124,7 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpo
     return Checkpoint(
         name=name,
         path=str(folder),
-        weights=_weights_identity(files, model, config),
+        weights=_weights_identity(files, model, config) if whole else "",
         tokenizer_dir=str(tokenizer),
         tokenizer_id=_tokenizer_identity(tokenizer),
         max_model_len=_context_length(config, tokenizer),
@@ -138,19 +143,20 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False) -> Checkpo
 # Finding the folder
 
 
-def _locate(path: str) -> Path:
+def _locate(path: str, *, fetch: bool = True) -> tuple[Path, bool]:
+    """The folder, and whether the weights are in it."""
     folder = user_path(path)
     if folder.is_dir():
-        return folder.resolve()
+        return folder.resolve(), True
     if folder.exists():
         raise InputError(f"{path}: is a file; give the checkpoint's folder")
     hub_id = re.fullmatch(r"[\w.-]+(/[\w.-]+)?", path)
     if not hub_id or path.startswith(".") or (folder.parent != Path() and folder.parent.is_dir()):
         raise InputError(f"{path}: no such folder; give a checkpoint's folder or a hub id (organisation/model)")
-    return _from_hub(path)
+    return _from_hub(path, fetch=fetch)
 
 
-def _from_hub(repo: str) -> Path:
+def _from_hub(repo: str, *, fetch: bool) -> tuple[Path, bool]:
     """Fetches the files that a model needs (safetensors where there are some), or finds them in the hub's cache."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import (
@@ -167,13 +173,16 @@ def _from_hub(repo: str) -> Path:
     # Asked once, briefly: the client itself retries an unreachable hub for a long time.
     unreachable = hub.why_unreachable()
     try:
-        for patterns in (("*.safetensors",), ("*.bin",)):
-            folder = Path(
-                snapshot_download(repo, allow_patterns=[*_HUB_FILES, *patterns], local_files_only=bool(unreachable))
-            )
-            if list(folder.glob(patterns[0])):
+        for weight_pattern in ("*.safetensors", "*.bin"):
+            wanted = [*_HUB_FILES, weight_pattern]
+            if not fetch and not unreachable:
+                files = snapshot_download(repo, allow_patterns=wanted, dry_run=True)
+                if any(file.will_download and file.filename.endswith(weight_pattern[1:]) for file in files):
+                    return Path(snapshot_download(repo, allow_patterns=list(_HUB_FILES))), False
+            folder = Path(snapshot_download(repo, allow_patterns=wanted, local_files_only=bool(unreachable)))
+            if list(folder.glob(weight_pattern)):
                 break
-        return folder
+        return folder, True
     except HFValidationError:
         raise InputError(f"{repo}: no such folder, and no hub id either") from None
     except GatedRepoError:
@@ -211,7 +220,7 @@ def _adapter_base(folder: Path) -> tuple[Path, int]:
     candidates = [user_path(named), folder / named, folder.parent / named, folder.parent.parent / named]
     base = next((candidate for candidate in candidates if (candidate / "config.json").is_file()), None)
     try:
-        return base.resolve() if base else _locate(named), _rank(config)
+        return base.resolve() if base else _locate(named)[0], _rank(config)
     except InputError as error:
         raise InputError(
             f"{folder}: base model of the LoRA adapter: {error} (base_model_name_or_path in adapter_config.json)"

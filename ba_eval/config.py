@@ -37,6 +37,16 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     accept_content: tuple[str, ...] = ()
     engine_args: dict[str, Any] = {}
     server: tuple[str, ...] = ()
+    parallel_models: int = 1
+    """Models evaluated at the same time, each on devices of its own."""
+    deterministic: bool = False
+    """Results that do not depend on what else is in the batch: vLLM's batch-invariant kernels; on the CPU, one sequence
+    at a time."""
+    aggregation: dict[str, str] = {}
+    """Model (or the name before `@step`) -> the loss aggregation it was trained with; wins over its training record,
+    as the next two do."""
+    step: dict[str, int] = {}
+    training_seed: dict[str, int] = {}
     workers: int | None = None
     """Grading processes; default: the cores."""
     sandbox_level: int | None = None
@@ -53,6 +63,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             ("limit", 1, None),
             ("max_tokens", 1, 2**31 - 1),
             ("workers", 1, 1024),
+            ("parallel_models", 1, 1024),
             ("temperature", 0, 100),
             ("top_k", -1, 2**31 - 1),
             ("top_p", 0, 1),

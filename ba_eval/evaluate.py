@@ -1,89 +1,82 @@
 """The flow of an evaluation: generate what is missing, record it at once, grade while the engine works."""
 
+import queue
 import signal
+import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 
 from ba_eval.benchmark.problem import Problem
 from ba_eval.config import RunConfig
-from ba_eval.engine import restart
-from ba_eval.engine.child import Child
+from ba_eval.engine.devices import share
 from ba_eval.engine.request import Completion, Engine, Request
 from ba_eval.engine.vllm_args import context_length
 from ba_eval.environment import environment
 from ba_eval.errors import BaEvalError
 from ba_eval.grading import Graded, Grading
-from ba_eval.plan import Prepared, Subject, Task, changed_components, prepare
+from ba_eval.lane import Events, Lane, events
+from ba_eval.plan import Prepared, Subject, Task, changed_components, fetched, prepare
+from ba_eval.prefetch import Fetched, Prefetch
 from ba_eval.progress import RunProgress
 from ba_eval.prompt import check_fits
 from ba_eval.records import Plan, Sample, VerdictRecord
 from ba_eval.seeds import sample_seed
 from ba_eval.store import RunFolder, StoreError, read_plan
 
+Prompts = dict[str, dict[str, dict[str, list[int]]]]
+"""Prompt identity -> benchmark -> problem id -> token ids."""
 # On Ctrl-C, verdicts that are under way get this long; the rest are graded when the run goes on.
 DRAIN_SECONDS = 5.0
-
-
-class Spare:
-    """A vLLM child that imports (many seconds) before its model is known or needed; at most one."""
-
-    def __init__(self) -> None:
-        self._child: Child | None = None
-
-    def start(self, config: RunConfig) -> None:
-        """Raises InputError where vLLM is not installed."""
-        from ba_eval.engine.vllm import preload
-
-        if self._child is None:
-            self._child = preload(config.engine_args, trust_remote_code=config.trust_remote_code)
-
-    def take(self) -> Child | None:
-        """Hands the child over, if there is one."""
-        child, self._child = self._child, None
-        return child
-
-    def close(self) -> None:
-        """Ends a child that was not taken."""
-        if self._child is not None:
-            self._child.close()
 
 
 class Evaluation:
     """One call of `ba-eval eval` on a prepared run and an open run folder."""
 
-    def __init__(self, prepared: Prepared, run: RunFolder, progress: RunProgress, spare: Spare) -> None:
-        self.prepared, self.run, self.progress, self.spare = prepared, run, progress, spare
+    def __init__(self, prepared: Prepared, run: RunFolder, progress: RunProgress) -> None:
+        self.prepared, self.run, self.progress = prepared, run, progress
+        self.tasks = {task.benchmark.name: task for task in prepared.tasks}
         self.missing: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        self.prompts: Prompts = {}
         self.failures: list[BaEvalError] = []
         self.tokens = self.samples = 0
-        self.seconds = {"loading": 0.0, "generating": 0.0, "waiting for grading": 0.0}
+        self.seconds_waiting = 0.0
+        """For verdicts, after the last sample."""
+        self._environment = threading.Lock()
 
-    def find_missing(self) -> None:
-        """Compares what is wanted with what the folder holds, and checks that every missing prompt fits."""
-        for subject in self.prepared.subjects:
-            model = subject.model.name
-            for task in self.prepared.tasks:
-                name = task.benchmark.name
-                key = self.prepared.plan.keys[model][name]
-                present = {
-                    (sample.problem_id, sample.index)
-                    for sample in self.run.samples(model, name)
-                    if sample.key == key and sample.finish_reason != "error"
-                }
-                wanted = ((problem.id, i) for problem in task.benchmark.problems for i in range(task.n))
-                self.missing[model, name] = [sample for sample in wanted if sample not in present]
+    def find_missing(self, subject: Subject) -> None:
+        """Compares what is wanted of a model with what the folder holds."""
+        model = subject.model.name
+        for name, task in self.tasks.items():
+            key = self.prepared.plan.keys[model][name]
+            present = {
+                (sample.problem_id, sample.index)
+                for sample in self.run.samples(model, name)
+                if sample.key == key and sample.finish_reason != "error"
+            }
+            wanted = ((problem.id, i) for problem in task.benchmark.problems for i in range(task.n))
+            self.missing[model, name] = [sample for sample in wanted if sample not in present]
 
-    def render(self, subject: Subject, task: Task, prompts: dict[str, list[int]]) -> None:
-        """Adds the token ids of the problems that still need samples to `prompts` (problem id -> token ids).
+    def lacks(self, subject: Subject) -> int:
+        """How many samples of a model are missing."""
+        return sum(len(self.missing[subject.model.name, name]) for name in self.tasks)
+
+    def render(self, subject: Subject) -> None:
+        """Renders the prompts of a model that are missing; models with the same tokenizer and template share them.
 
         Raises InputError where a prompt, or a prompt with max_tokens, does not fit the model's context.
         """
+        if subject.renderer is not None:
+            shared = self.prompts.setdefault(subject.prompt_identity, {})
+            for name, task in self.tasks.items():
+                self._render(subject, task, shared.setdefault(name, {}))
+
+    def _render(self, subject: Subject, task: Task, prompts: dict[str, list[int]]) -> None:
         assert subject.renderer is not None and subject.checkpoint is not None
         needed = dict.fromkeys(pid for pid, _ in self.missing[subject.model.name, task.benchmark.name])
         for pid in needed:
@@ -104,138 +97,160 @@ class Evaluation:
         from ba_eval.engine.server import ServerEngine
 
         for subject in self.prepared.subjects:
-            model = subject.model
-            if subject.checkpoint is None and any(
-                missing for (name, _), missing in self.missing.items() if name == model.name
-            ):
-                ServerEngine(self.prepared.config.server, model=model.path).close()
+            if subject.checkpoint is None and self.lacks(subject):
+                ServerEngine(self.prepared.config.server, model=subject.model.path).close()
 
     def write_plan(self, old_plan: Plan | None) -> None:
         """Writes what is wanted, and says which samples of an earlier run are not reused, and why."""
-        known = _read_json(self.run.path / "keys.json")
-        if old_plan is not None:
-            for model, keys in old_plan.keys.items():
-                for benchmark, key in keys.items():
-                    new = self.prepared.plan.keys.get(model, {}).get(benchmark)
-                    if new and new != key:
-                        changes = changed_components(known.get(key, {}), self.prepared.components[new])
-                        self.progress.note(
-                            f"{model} on {benchmark}: earlier samples are not reused; changed: {'; '.join(changes)}"
-                        )
+        for subject in self.prepared.subjects:
+            self._tell_changes(old_plan, subject.model.name)
         asked = msgspec.structs.replace(
             self.prepared.config,
             benchmarks=tuple(f"{task.spec}:{task.n}" for task in self.prepared.tasks),
         )
-        self.run.write_json("keys.json", known | self.prepared.components)
         self.run.write_yaml("run.yaml", msgspec.to_builtins(asked))
-        self.run.write_json("plan.json", self.prepared.plan)
+        self._write_keys()
         self.run.write_json("environment.json", environment() | {"engines": self._engines()})
+
+    def _write_keys(self) -> None:
+        known = _read_json(self.run.path / "keys.json")
+        self.run.write_json("keys.json", known | self.prepared.components)
+        self.run.write_json("plan.json", self.prepared.plan)
+
+    def _tell_changes(self, old_plan: Plan | None, model: str) -> None:
+        known = _read_json(self.run.path / "keys.json")
+        for benchmark, key in old_plan.keys.get(model, {}).items() if old_plan else ():
+            new = self.prepared.plan.keys.get(model, {}).get(benchmark)
+            if key and new and new != key:
+                changes = changed_components(known.get(key, {}), self.prepared.components[new])
+                self.progress.note(
+                    f"{model} on {benchmark}: earlier samples are not reused; changed: {'; '.join(changes)}"
+                )
 
     def _engines(self) -> Any:
         return _read_json(self.run.path / "environment.json").get("engines", {})
 
-    def evaluate_model(self, subject: Subject, prompts: dict[str, dict[str, list[int]]]) -> None:
-        """Generates and grades what one model misses. Raises MachineError where its engine fails for good."""
-        model = subject.model.name
-        tasks = {task.benchmark.name: task for task in self.prepared.tasks}
-        for name in tasks:
-            self._drop_unusable(model, name)
-        self.progress.begin(
-            model, {name: (task.wanted - len(self.missing[model, name]), task.wanted) for name, task in tasks.items()}
-        )
-        with closing(Grading(self._record_verdict)) as grading:
-            self._grade_leftovers(model, grading)
-            missing = sum(len(self.missing[model, name]) for name in tasks)
+    def note_engine(self, model: str, engine: Engine) -> None:
+        """Records what generates a model's samples. Any thread may call it."""
+        with self._environment:
+            data = _read_json(self.run.path / "environment.json")
+            data.setdefault("engines", {})[model] = dict(engine.info)
+            self.run.write_json("environment.json", data)
+
+    def work(self, lanes: Sequence[Lane], old_plan: Plan | None) -> None:
+        """Generates and grades what is missing, each lane one model after the other."""
+        ready = deque(subject for subject in self.prepared.subjects if subject.fetched)
+        on_hub = [subject.model for subject in self.prepared.subjects if not subject.fetched]
+        inbox = events()
+        with closing(Prefetch()) as prefetch, closing(Grading(self._record_verdict)) as grading:
+            prefetch.start([(model.name, model.path) for model in on_hub], lambda *result: inbox.put(result))
+            free, awaited = deque(lanes), len(on_hub)
             try:
-                if missing:
-                    self._generate(subject, tasks, prompts, grading)
+                while True:
+                    while free and ready:
+                        if self._begin(subject := ready.popleft(), grading):
+                            more = bool(awaited) or any(self.lacks(other) for other in ready)
+                            self._start(free.popleft(), subject, inbox, more=more)
+                    if len(free) == len(lanes) and not awaited:
+                        break
+                    model, event = inbox.get()
+                    if isinstance(event, Completion):
+                        self._take(model, event, grading)
+                    elif isinstance(event, Fetched):
+                        awaited -= 1
+                        ready.extend(self._fetched(model, event, old_plan))
+                    else:
+                        free.append(event.lane)
+                        self._end(model, event.error)
                 waited = time.monotonic()
                 grading.drain()
-                self.seconds["waiting for grading"] += time.monotonic() - waited
+                self.seconds_waiting += time.monotonic() - waited
             except (KeyboardInterrupt, BaEvalError):
-                grading.drain(DRAIN_SECONDS)
+                self._stop(lanes, inbox, grading)
                 raise
 
-    def _generate(
-        self, subject: Subject, tasks: dict[str, Task], prompts: dict[str, dict[str, list[int]]], grading: Grading
-    ) -> None:
+    def _begin(self, subject: Subject, grading: Grading) -> bool:
+        """Makes a model's records ready to go on; returns whether samples are missing."""
         model = subject.model.name
-        started, loading = time.monotonic(), self.seconds["loading"]
-        try:
-            with closing(self._completions(subject, tasks, prompts)) as completions:
-                for completion in completions:
-                    name, problem_id, index = _unpack(completion.id)
-                    sample = self._sample(subject, name, problem_id, index, completion)
-                    self.run.append(model, name, sample)
-                    self.progress.sample(name, completion)
-                    self.samples += 1
-                    self.tokens += completion.completion_tokens
-                    if sample.finish_reason != "error":
-                        problem = tasks[name].problems[problem_id]
-                        grading.submit(model, name, problem, sample, self.prepared.graders[name])
-        finally:
-            self.seconds["generating"] += time.monotonic() - started - (self.seconds["loading"] - loading)
+        for name in self.tasks:
+            self._drop_unusable(model, name)
+        self.progress.begin(
+            model,
+            {name: (task.wanted - len(self.missing[model, name]), task.wanted) for name, task in self.tasks.items()},
+        )
+        self._grade_leftovers(model, grading)
+        if self.lacks(subject):
+            return True
+        self.progress.end(model)
+        return False
 
-    def _completions(
-        self, subject: Subject, tasks: dict[str, Task], prompts: dict[str, dict[str, list[int]]]
-    ) -> Generator[Completion, None, None]:
-        """The missing samples of a model as they finish, from its server or from vLLM, restarted where it dies."""
-        config = self.prepared.config
-        requests = self._requests(subject, tasks, prompts)
-        if subject.checkpoint is None:
-            from ba_eval.engine.server import ServerEngine
-
-            server = ServerEngine(config.server, model=subject.model.path, template_args=dict(config.template_args))
-            with closing(server):
-                self._note_engine(subject.model.name, server)
-                yield from server.generate(requests)
-            return
-        needed = max(
+    def _start(self, lane: Lane, subject: Subject, inbox: Events, *, more: bool) -> None:
+        model = subject.model.name
+        prompts = self.prompts.get(subject.prompt_identity, {})
+        lengths = (
             len(prompts[name][problem_id]) + task.sampling.max_tokens
-            for name, task in tasks.items()
-            for problem_id, _ in self.missing[subject.model.name, name]
+            for name, task in self.tasks.items()
+            for problem_id, _ in self.missing[model, name]
+            if subject.checkpoint is not None
         )
+        requests = self._requests(subject, prompts)
+        lane.start(subject, requests, max(lengths, default=0), more=more, on_engine=self.note_engine, events=inbox)
 
-        def start(max_num_seqs: int | None) -> Engine:
-            return self._start_vllm(subject, needed, max_num_seqs)
+    def _take(self, model: str, completion: Completion, grading: Grading) -> None:
+        """Records a finished sample and hands it to its grader."""
+        name, problem_id, index = _unpack(completion.id)
+        sample = self._sample(model, name, problem_id, index, completion)
+        self.run.append(model, name, sample)
+        self.progress.sample(model, name, completion)
+        self.samples += 1
+        self.tokens += completion.completion_tokens
+        if sample.finish_reason != "error":
+            grading.submit(model, name, self.tasks[name].problems[problem_id], sample, self.prepared.graders[name])
 
-        yield from restart.generate(start, requests, self.progress.note)
+    def _end(self, model: str, error: BaseException | None) -> None:
+        """A model is done, or failed, which does not stop the others."""
+        self.progress.end(model)
+        if isinstance(error, BaEvalError) and not isinstance(error, StoreError):
+            self.failures.append(error)
+            self.progress.note(f"ba-eval: {error}")
+        elif error is not None:
+            raise error
 
-    def _start_vllm(self, subject: Subject, max_model_len: int, max_num_seqs: int | None) -> Engine:
-        from ba_eval.engine.vllm import VllmEngine
+    def _fetched(self, model: str, event: Fetched, old_plan: Plan | None) -> list[Subject]:
+        """A model has come from the hub: now its weights, and so the keys of its samples, are known."""
+        try:
+            if event.error is not None:
+                raise event.error
+            self.prepared = fetched(self.prepared, model)
+            subject = next(subject for subject in self.prepared.subjects if subject.model.name == model)
+            self.find_missing(subject)
+            self.render(subject)
+        except BaEvalError as error:
+            self.failures.append(error)
+            self.progress.note(f"ba-eval: {error}")
+            return []
+        self._tell_changes(old_plan, model)
+        self._write_keys()
+        return [subject]
 
-        assert subject.checkpoint is not None
-        started = time.monotonic()
-        name = subject.model.name
-        self.progress.note(f"{name}: loading {subject.checkpoint.path} into vLLM")
-        smaller = {} if max_num_seqs is None else {"max_num_seqs": max_num_seqs}
-        engine = VllmEngine(
-            subject.checkpoint,
-            {**self.prepared.config.engine_args, **smaller},
-            max_model_len=max_model_len,
-            log_path=self.run.path / "logs" / f"{quote(name, safe='@+=, ')}.log",
-            child=self.spare.take(),
-        )
-        if any(missing for (model, _), missing in self.missing.items() if model in self._models_after(name)):
-            self.spare.start(self.prepared.config)
-        self.seconds["loading"] += time.monotonic() - started
-        self._note_engine(name, engine)
-        return engine
+    def _stop(self, lanes: Sequence[Lane], inbox: Events, grading: Grading) -> None:
+        """Ends all engines, and keeps what they have finished."""
+        for lane in lanes:
+            lane.close()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        with suppress(StoreError):  # a full disk may be what ended the run
+            while any(not lane.join(0.0) for lane in lanes) or not inbox.empty():
+                if time.monotonic() > deadline:
+                    break
+                with suppress(queue.Empty):
+                    model, event = inbox.get(timeout=0.05)
+                    if isinstance(event, Completion) and event.error is None:
+                        self._take(model, event, grading)
+            grading.drain(max(0.0, deadline - time.monotonic()))
 
-    def _models_after(self, name: str) -> list[str]:
-        names = [subject.model.name for subject in self.prepared.subjects]
-        return names[names.index(name) + 1 :]
-
-    def _note_engine(self, model: str, engine: Engine) -> None:
-        data = _read_json(self.run.path / "environment.json")
-        data.setdefault("engines", {})[model] = dict(engine.info)
-        self.run.write_json("environment.json", data)
-
-    def _requests(
-        self, subject: Subject, tasks: dict[str, Task], prompts: dict[str, dict[str, list[int]]]
-    ) -> Iterator[Request]:
+    def _requests(self, subject: Subject, prompts: Mapping[str, Mapping[str, list[int]]]) -> Iterator[Request]:
         """All missing samples of a model: long benchmarks first, so that the engine is full to the end."""
-        for name, task in sorted(tasks.items(), key=lambda item: -item[1].sampling.max_tokens):
+        for name, task in sorted(self.tasks.items(), key=lambda item: -item[1].sampling.max_tokens):
             for problem_id, index in self.missing[subject.model.name, name]:
                 request = Request(
                     id=_pack(name, problem_id, index),
@@ -253,12 +268,13 @@ class Evaluation:
         user = {"role": "user", "content": task.benchmark.user_message(problem)}
         return [{"role": "system", "content": system}, user] if system else [user]
 
-    def _sample(self, subject: Subject, name: str, problem_id: str, index: int, completion: Completion) -> Sample:
+    def _sample(self, model: str, name: str, problem_id: str, index: int, completion: Completion) -> Sample:
         text = completion.text
+        subject = self.prepared.subject(model)
         if subject.renderer is not None and subject.renderer.opens_thinking and completion.error is None:
             text = "<think>" + text  # the prompt opened it; a record must say so by itself
         return Sample(
-            key=self.prepared.plan.keys[subject.model.name][name],
+            key=self.prepared.plan.keys[model][name],
             problem_id=problem_id,
             index=index,
             seed=sample_seed(self.prepared.config.seed, name, problem_id, index),
@@ -273,7 +289,7 @@ class Evaluation:
 
     def _record_verdict(self, graded: Graded) -> None:
         self.run.append(graded.model, graded.benchmark, graded.record)
-        self.progress.verdict(graded.benchmark, graded.record.outcome)
+        self.progress.verdict(graded.model, graded.benchmark, graded.record.outcome)
 
     def _drop_unusable(self, model: str, benchmark: str) -> None:
         """Removes failed samples, failed verdicts and verdicts of another grader version, to make them again."""
@@ -291,8 +307,7 @@ class Evaluation:
 
     def _grade_leftovers(self, model: str, grading: Grading) -> None:
         """Grades samples on disk that have no verdict: a run was cut between the two."""
-        for task in self.prepared.tasks:
-            name = task.benchmark.name
+        for name, task in self.tasks.items():
             key = self.prepared.plan.keys[model][name]
             graded = {(v.problem_id, v.index) for v in self.run.verdicts(model, name) if v.key == key}
             for sample in self.run.samples(model, name):
@@ -312,49 +327,41 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
     started = time.monotonic()
     with ExitStack() as stack:
         stack.enter_context(_sigterm_interrupts())
-        spare = stack.enter_context(closing(Spare()))
+        devices = [{}] * config.parallel_models if config.server else share(config.parallel_models, config.engine_args)
+        lanes = [stack.enter_context(closing(Lane(config, variables, progress.note))) for variables in devices]
         if not config.server and not (Path(config.out) / "plan.json").exists():  # a run that goes on may need no engine
-            spare.start(config)
+            for lane in lanes:
+                lane.preload()
         prepared = stack.enter_context(closing(prepare(config)))
         run = stack.enter_context(RunFolder(Path(config.out)))
         stack.enter_context(progress)
         old_plan = read_plan(run.path) if (run.path / "plan.json").exists() else None
-        evaluation = Evaluation(prepared, run, progress, spare)
-        evaluation.find_missing()
-        prompts = _render_all(evaluation)
+        evaluation = Evaluation(prepared, run, progress)
+        for subject in prepared.subjects:
+            evaluation.find_missing(subject)
+            evaluation.render(subject)
         evaluation.ask_servers()
         evaluation.write_plan(old_plan)
-        for subject in prepared.subjects:
-            try:
-                evaluation.evaluate_model(subject, prompts.get(subject.prompt_identity, {}))
-            except StoreError:
-                raise
-            except BaEvalError as error:  # a checkpoint that fails does not stop the others
-                evaluation.failures.append(error)
-                progress.note(f"ba-eval: {error}")
+        evaluation.work(lanes, old_plan)
         if evaluation.samples:
-            progress.note(throughput(evaluation, time.monotonic() - started))
+            progress.note(throughput(evaluation, lanes, time.monotonic() - started))
         return evaluation.failures
 
 
-def _render_all(evaluation: Evaluation) -> dict[str, dict[str, dict[str, list[int]]]]:
-    """prompt identity -> benchmark -> problem id -> token ids, for all that is missing; checkpoints share them."""
-    prompts: dict[str, dict[str, dict[str, list[int]]]] = {}
-    for subject in evaluation.prepared.subjects:
-        if subject.renderer is not None:
-            shared = prompts.setdefault(subject.prompt_identity, {})
-            for task in evaluation.prepared.tasks:
-                evaluation.render(subject, task, shared.setdefault(task.benchmark.name, {}))
-    return prompts
-
-
-def throughput(evaluation: Evaluation, total: float) -> str:
-    """The line at the end of a run that says where the time went."""
-    spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in evaluation.seconds.items())
-    generating = max(evaluation.seconds["generating"], 1e-9)
+def throughput(evaluation: Evaluation, lanes: Sequence[Lane], total: float) -> str:
+    """The line at the end of a run that says where the time went. With several lanes, loading and generating are sums
+    over them; busy is the share of the run in which the engines generated."""
+    loading, generating = (
+        sum(getattr(lane, f"seconds_{what}") for lane in lanes) for what in ("loading", "generating")
+    )
+    gpu_hours = sum(lane.gpu_seconds for lane in lanes) / 3600
+    at_once = max(generating / len(lanes), 1e-9)
     return (
-        f"{evaluation.samples} samples, {evaluation.tokens} tokens in {total:.0f} s ({spent}); "
-        f"{evaluation.tokens / generating:.0f} tokens/s, {evaluation.samples / generating:.2f} samples/s"
+        f"{evaluation.samples} samples, {evaluation.tokens} tokens in {total:.0f} s (loading {loading:.0f} s, "
+        f"generating {generating:.0f} s, waiting for grading {evaluation.seconds_waiting:.0f} s); "
+        f"{evaluation.tokens / at_once:.0f} tokens/s, {evaluation.samples / at_once:.2f} samples/s; "
+        f"engines busy {generating / len(lanes) / max(total, 1e-9):.0%}"
+        + (f"; {gpu_hours:.2f} GPU hours" if gpu_hours else "")
     )
 
 

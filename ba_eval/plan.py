@@ -38,6 +38,11 @@ class Subject:
     checkpoint: Checkpoint | None = None
     renderer: Renderer | None = None
 
+    @property
+    def fetched(self) -> bool:
+        """Whether its weights are on this machine, or behind a server."""
+        return self.checkpoint is None or bool(self.checkpoint.weights)
+
 
 @dataclass(frozen=True)
 class Task:
@@ -73,6 +78,10 @@ class Prepared:
     graders: dict[str, Grader] = field(default_factory=dict)
     """benchmark name -> grader; benchmarks of one kind and options share one."""
 
+    def subject(self, name: str) -> Subject:
+        """The model of this name."""
+        return next(subject for subject in self.subjects if subject.model.name == name)
+
     def close(self) -> None:
         """Ends the grading processes."""
         for grader in {id(grader): grader for grader in self.graders.values()}.values():
@@ -83,15 +92,40 @@ def prepare(config: RunConfig) -> Prepared:
     """Resolves a run. Raises InputError for everything that cannot be run as asked."""
     tasks = load_tasks(config)
     subjects = _server_subjects(config) if config.server else _checkpoint_subjects(config)
+    for name in ("aggregation", "step", "training_seed"):
+        _check_names(name, getattr(config, name), subjects)
+    graders = make_graders(config, [task.benchmark for task in tasks])
+    return _assemble(config, tuple(subjects), tuple(tasks), graders)
+
+
+def fetched(prepared: Prepared, name: str) -> Prepared:
+    """The run with a model whose weights have come from the hub meanwhile: its samples have keys now.
+
+    Raises what `resolve` raises where they are not as they should be.
+    """
+    config = prepared.config
+    paths = {subject.model.name: subject.model.path for subject in prepared.subjects}
+    subjects = tuple(
+        _checkpoint_subject(config, name, paths[name], fetch=True) if subject.model.name == name else subject
+        for subject in prepared.subjects
+    )
+    return _assemble(config, subjects, prepared.tasks, prepared.graders)
+
+
+def _assemble(
+    config: RunConfig, subjects: tuple[Subject, ...], tasks: tuple[Task, ...], graders: dict[str, Grader]
+) -> Prepared:
     components: dict[str, dict[str, Any]] = {}
     keys: dict[str, dict[str, str]] = {}
     for subject in subjects:
         for task in tasks:
+            if not subject.fetched:  # no sample has this key
+                keys.setdefault(subject.model.name, {})[task.benchmark.name] = ""
+                continue
             parts = _key_components(config, subject, task)
             key = hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:16]
             components[key] = parts
             keys.setdefault(subject.model.name, {})[task.benchmark.name] = key
-    graders = make_graders(config, [task.benchmark for task in tasks])
     plan = Plan(
         models=tuple(subject.model for subject in subjects),
         benchmarks=tuple(_planned_benchmark(task) for task in tasks),
@@ -100,7 +134,7 @@ def prepare(config: RunConfig) -> Prepared:
         seed=config.seed,
         marks=("code ran without a sandbox (--unsafe)",) if config.unsafe else (),
     )
-    return Prepared(config, tuple(subjects), tuple(tasks), plan, components, graders)
+    return Prepared(config, subjects, tasks, plan, components, graders)
 
 
 def load_tasks(config: RunConfig) -> list[Task]:
@@ -164,21 +198,39 @@ def _sampling(config: RunConfig, benchmark: Benchmark) -> Sampling:
 
 
 def _checkpoint_subjects(config: RunConfig) -> list[Subject]:
-    subjects = []
-    for name, path in expand_models(config.model_specs()):
-        checkpoint = resolve(name, path, trust_remote_code=config.trust_remote_code)
-        renderer = Renderer(checkpoint, config.template, dict(config.template_args), config.system)
-        model = PlannedModel(
-            name=name,
-            path=path,
-            weights=checkpoint.weights,
-            aggregation=checkpoint.aggregation,
-            step=checkpoint.step,
-            training_seed=checkpoint.training_seed,
-            marks=(renderer.description,),
-        )
-        subjects.append(Subject(model, renderer.identity, checkpoint, renderer))
-    return subjects
+    """The first model is fetched now, where it is on the hub; the others while it runs."""
+    models = expand_models(config.model_specs())
+    return [_checkpoint_subject(config, name, path, fetch=i == 0) for i, (name, path) in enumerate(models)]
+
+
+def _checkpoint_subject(config: RunConfig, name: str, path: str, *, fetch: bool) -> Subject:
+    checkpoint = resolve(name, path, trust_remote_code=config.trust_remote_code, fetch=fetch)
+    renderer = Renderer(checkpoint, config.template, dict(config.template_args), config.system)
+    model = PlannedModel(
+        name=name,
+        path=path,
+        weights=checkpoint.weights,
+        aggregation=_given(config.aggregation, name, checkpoint.aggregation),
+        step=_given(config.step, name, checkpoint.step),
+        training_seed=_given(config.training_seed, name, checkpoint.training_seed),
+        marks=(renderer.description,),
+    )
+    return Subject(model, renderer.identity, checkpoint, renderer)
+
+
+def _given(flag: Mapping[str, Any], name: str, recorded: Any) -> Any:
+    """What a flag says of a model by its own name, or by its name before `@step`; else what its record says."""
+    return flag.get(name, flag.get(name.partition("@")[0], recorded))
+
+
+def _check_names(option: str, values: Mapping[str, Any], subjects: list[Subject]) -> None:
+    names = [subject.model.name for subject in subjects]
+    known = {*names, *(name.partition("@")[0] for name in names)}
+    for name in values:
+        if name not in known:
+            raise InputError(
+                f"--{option.replace('_', '-')} {name}: there is no such model{nearest(name, sorted(known))}"
+            )
 
 
 def _server_subjects(config: RunConfig) -> list[Subject]:
@@ -187,11 +239,19 @@ def _server_subjects(config: RunConfig) -> list[Subject]:
         raise InputError("--template has no effect with --server: the server applies its own chat template")
     if config.engine_args:
         raise InputError("--engine-arg has no effect with --server: give the arguments to the server")
+    if config.deterministic:
+        raise InputError("--deterministic has no effect with --server: start the server with VLLM_BATCH_INVARIANT=1")
     prompt = msgspec.json.encode({"system": config.system, "template_args": config.template_args}, order="sorted")
     subjects = []
     for name, served in expand_models(config.model_specs()):
         model = PlannedModel(
-            name=name, path=served, weights=f"server:{config.server[0]}:{served}", marks=("behind a server",)
+            name=name,
+            path=served,
+            weights=f"server:{config.server[0]}:{served}",
+            aggregation=_given(config.aggregation, name, None),
+            step=_given(config.step, name, None),
+            training_seed=_given(config.training_seed, name, None),
+            marks=("behind a server",),
         )
         subjects.append(Subject(model, f"server:{hashlib.sha256(prompt).hexdigest()[:16]}"))
     return subjects
@@ -200,6 +260,8 @@ def _server_subjects(config: RunConfig) -> list[Subject]:
 def _key_components(config: RunConfig, subject: Subject, task: Task) -> dict[str, Any]:
     """All that a sample depends on, besides problem and index."""
     engine = {name: config.engine_args[name] for name in NUMERIC_ENGINE_ARGS if name in config.engine_args}
+    if config.deterministic:
+        engine["deterministic"] = True
     return {
         "weights": subject.model.weights,
         "tokenizer and prompt template": subject.prompt_identity,

@@ -1,5 +1,6 @@
 """What a run shows while it works: a live display on a terminal, plain lines elsewhere. Goes to stderr."""
 
+import threading
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -14,7 +15,7 @@ PLAIN_SECONDS = 30.0
 
 
 class _Counts:
-    """What is known of one benchmark of the model that is running."""
+    """What is known of one benchmark of one model."""
 
     def __init__(self, done: int, wanted: int) -> None:
         self.done, self.wanted = done, wanted
@@ -24,16 +25,29 @@ class _Counts:
         return f"{self.correct / self.graded:.3f}" if self.graded else "-"
 
 
+class _Model:
+    """A model under way."""
+
+    def __init__(self, benchmarks: Mapping[str, tuple[int, int]]) -> None:
+        self.counts = {name: _Counts(done, wanted) for name, (done, wanted) in benchmarks.items()}
+        self.started = self.printed = time.monotonic()
+        self.bars: dict[str, TaskID] = {}
+
+    def total(self, what: str) -> int:
+        return sum(getattr(counts, what) for counts in self.counts.values())
+
+    def rate(self, now: float) -> str:
+        return f"{self.total('tokens') / max(now - self.started, 1e-9):.0f} tokens/s"
+
+
 class RunProgress:
     """Progress of a run, as a context manager. Methods may be called from any thread."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
         self._live: Progress | None = None
-        self._bars: dict[str, TaskID] = {}
-        self._counts: dict[str, _Counts] = {}
-        self._model = ""
-        self._started = self._printed = time.monotonic()
+        self._models: dict[str, _Model] = {}
+        self._lock = threading.Lock()
 
     def __enter__(self) -> "RunProgress":
         if self.console.is_terminal:
@@ -61,51 +75,52 @@ class RunProgress:
 
     def begin(self, model: str, benchmarks: Mapping[str, tuple[int, int]]) -> None:
         """Starts a model: benchmark -> (samples on disk, samples wanted)."""
-        self._model, self._started, self._printed = model, time.monotonic(), time.monotonic()
-        self._counts = {name: _Counts(done, wanted) for name, (done, wanted) in benchmarks.items()}
+        state = self._models[model] = _Model(benchmarks)
         if self._live:
-            for bar in self._bars.values():
-                self._live.remove_task(bar)
-            self._bars = {
-                name: self._live.add_task(f"{model} {name}", total=wanted, completed=done, note="")
-                for name, (done, wanted) in benchmarks.items()
-            }
+            for name, (done, wanted) in benchmarks.items():
+                state.bars[name] = self._live.add_task(f"{model} {name}", total=wanted, completed=done, note="")
 
-    def sample(self, benchmark: str, completion: Completion) -> None:
+    def end(self, model: str) -> None:
+        """Takes a model off the display; verdicts of it may still come."""
+        with self._lock:
+            bars, self._models[model].bars = self._models[model].bars, {}
+        for bar in bars.values():
+            assert self._live is not None
+            self._live.remove_task(bar)
+
+    def sample(self, model: str, benchmark: str, completion: Completion) -> None:
         """Counts a finished sample."""
-        counts = self._counts[benchmark]
+        counts = self._models[model].counts[benchmark]
         counts.done += 1
         counts.made += 1
         counts.cut += completion.finish_reason == "length"
         counts.errors += completion.finish_reason == "error"
         counts.tokens += completion.completion_tokens
-        self._show(benchmark)
+        self._show(model, benchmark)
 
-    def verdict(self, benchmark: str, outcome: str) -> None:
+    def verdict(self, model: str, benchmark: str, outcome: str) -> None:
         """Counts a verdict."""
-        counts = self._counts[benchmark]
+        counts = self._models[model].counts[benchmark]
         counts.graded += outcome != "error"
         counts.correct += outcome == "correct"
         counts.errors += outcome == "error"
-        self._show(benchmark)
+        self._show(model, benchmark)
 
-    def _show(self, benchmark: str) -> None:
+    def _show(self, model: str, benchmark: str) -> None:
         now = time.monotonic()
+        state = self._models[model]
         if self._live:
-            counts = self._counts[benchmark]
-            note = f"score {counts.score()}  {self._cut(counts)}{self._rate(now)}"
-            self._live.update(self._bars[benchmark], completed=counts.done, note=note)
-        elif now - self._printed > PLAIN_SECONDS:
-            self._printed = now
-            parts = [f"{name} {c.done}/{c.wanted} score {c.score()}" for name, c in self._counts.items()]
-            made, wanted = (sum(getattr(c, w) for c in self._counts.values()) for w in ("made", "wanted"))
-            done = sum(c.done for c in self._counts.values())
-            left = (wanted - done) * (now - self._started) / made if made else 0.0
-            self.note(f"{self._model}: {', '.join(parts)}; {self._rate(now)}; about {_duration(left)} left")
-
-    def _rate(self, now: float) -> str:
-        tokens = sum(counts.tokens for counts in self._counts.values())
-        return f"{tokens / max(now - self._started, 1e-9):.0f} tokens/s"
+            counts = state.counts[benchmark]
+            note = f"score {counts.score()}  {self._cut(counts)}{state.rate(now)}"
+            with self._lock:
+                if benchmark in state.bars:
+                    self._live.update(state.bars[benchmark], completed=counts.done, note=note)
+        elif now - state.printed > PLAIN_SECONDS:
+            state.printed = now
+            parts = [f"{name} {c.done}/{c.wanted} score {c.score()}" for name, c in state.counts.items()]
+            made = state.total("made")
+            left = (state.total("wanted") - state.total("done")) * (now - state.started) / made if made else 0.0
+            self.note(f"{model}: {', '.join(parts)}; {state.rate(now)}; about {_duration(left)} left")
 
     @staticmethod
     def _cut(counts: _Counts) -> str:

@@ -59,6 +59,7 @@ def regrade(
                 for task in tasks:
                     key = plan.keys[model.name][task.benchmark.name]
                     changes += _regrade_task(run, progress, model.name, task, key, graders)
+                progress.end(model.name)
     finally:
         for grader in {id(grader): grader for grader in graders.values()}.values():
             grader.close()
@@ -73,7 +74,7 @@ def _regrade_task(
 
     def keep(graded: Graded) -> None:
         after[graded.record.problem_id, graded.record.index] = graded.record
-        progress.verdict(name, graded.record.outcome)
+        progress.verdict(model, name, graded.record.outcome)
 
     with closing(Grading(keep)) as grading:
         for sample in run.samples(model, name):

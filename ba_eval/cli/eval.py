@@ -10,6 +10,7 @@ EXAMPLES = """examples:
                --benchmarks aime24:32,aime25:32,math500:4 --temperature 1.0 --top-p 0.7 --max-tokens 3072
   ba-eval eval --model 'ba=runs/ba/checkpoint-*' --benchmarks paper --out results/ba      # every saved step
   ba-eval eval --model Qwen/Qwen3-1.7B --benchmarks math500 --limit 50 --template-arg enable_thinking=true
+  ba-eval eval --model 'ba=runs/ba/checkpoint-*' --benchmarks paper --parallel-models 8   # 8 GPUs, one model each
   ba-eval eval --model m=my-model --server http://localhost:8000/v1 --benchmarks smoke
   ba-eval eval --config run.yaml --set seed=1
 
@@ -82,6 +83,27 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         help="vLLM engine argument, as tensor_parallel_size=2; repeatable",
     )
     add("--server", action="append", metavar="URL", help="use a running OpenAI-compatible server; repeatable")
+    add(
+        "--parallel-models",
+        type=int,
+        metavar="K",
+        help="evaluate K models at once, each on GPUs of its own (as many as its parallel sizes ask for; default: 1)",
+    )
+    add(
+        "--deterministic",
+        action="store_true",
+        help="samples that do not depend on the batch: batch-invariant kernels; on the CPU, one sequence at a time",
+    )
+    for name, value in (("aggregation", "RULE"), ("step", "STEP"), ("training-seed", "SEED")):
+        add(
+            f"--{name}",
+            dest=name.replace("-", "_"),
+            action="append",
+            metavar=f"MODEL={value}",
+            help="what the model was trained with, where training.json does not say (MODEL may leave out @step)"
+            if name == "aggregation"
+            else "as --aggregation; repeatable",
+        )
     add("--workers", type=int, help="grading processes (default: the cores)")
     add("--sandbox-level", type=int, choices=(1, 2), help="force an isolation level (see `ba-eval sandbox check`)")
     add("--unsafe", action="store_true", help="run model-written code without a sandbox; tables carry a mark")
@@ -100,7 +122,13 @@ def run(arguments: argparse.Namespace) -> int:
     flags = {
         name: value for name, value in vars(arguments).items() if name not in ("run", "command", "config", "settings")
     }
-    for name, flag in (("template_args", "--template-arg"), ("engine_args", "--engine-arg")):
+    for name, flag in (
+        ("template_args", "--template-arg"),
+        ("engine_args", "--engine-arg"),
+        ("aggregation", "--aggregation"),
+        ("step", "--step"),
+        ("training_seed", "--training-seed"),
+    ):
         if name in flags:
             flags[name] = pairs(flags[name], flag)
     if arguments.config is None and "out" not in flags and "models" in flags:

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ class Child:
 
     module = "ba_eval.engine.vllm_child"
 
-    def __init__(self, *, offline: bool = True) -> None:
+    def __init__(self, *, offline: bool = True, environment: Mapping[str, str] | None = None) -> None:
         """`offline`: the model's files are all local, so that nothing waits for a hub (HF_HUB_OFFLINE, unless set).
+        `environment`: variables that win over those of this process, as the devices that it may use.
 
         Raises InputError where vLLM is not installed.
         """
@@ -49,7 +51,7 @@ class Child:
         # What it prints before it knows its log file.
         self._early = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the child)
         self._channel, theirs = socket.socketpair()
-        environment = {**WAITING, **({"HF_HUB_OFFLINE": "1"} if offline else {}), **os.environ}
+        variables = {**WAITING, **({"HF_HUB_OFFLINE": "1"} if offline else {}), **os.environ, **(environment or {})}
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", self.module, str(theirs.fileno()), str(os.getpid())],
@@ -57,7 +59,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=self._early,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env=variables,
                 # A group of its own: Ctrl-C in the terminal is the parent's to handle, and one signal ends them all.
                 start_new_session=True,
             )

@@ -65,6 +65,7 @@ class ServerEngine:
         self._concurrency = concurrency or CONCURRENCY * len(urls)
         self._give_up, self._backoff = give_up_seconds, backoff_seconds
         self._results: queue.SimpleQueue[Completion | BaseException] = queue.SimpleQueue()
+        self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -105,13 +106,16 @@ class ServerEngine:
                 waiting -= 1
                 yield result
         finally:
-            self._call(self._cancel())
-            self._results = queue.SimpleQueue()
+            if not self._closing:
+                self._call(self._cancel())
+                self._results = queue.SimpleQueue()
 
     def close(self) -> None:
-        """Drops what is in flight and closes the connections."""
-        if self._loop.is_closed():
+        """Drops what is in flight and closes the connections. Safe to call twice, and from another thread."""
+        if self._closing:
             return
+        self._closing = True
+        self._results.put(MachineError("the connection to the server was closed"))
         with contextlib.suppress(Exception):
             self._call(self._cancel())
             self._call(self._client.close())

@@ -17,12 +17,16 @@ from ba_eval.engine.wire import Abort, Ask, Done, Ready
 STALL_SECONDS = 600.0
 
 
-def preload(engine_args: Mapping[str, Any], *, trust_remote_code: bool = False) -> Child:
+def preload(
+    engine_args: Mapping[str, Any], *, trust_remote_code: bool = False, environment: Mapping[str, str] | None = None
+) -> Child:
     """Starts a process that imports vLLM while the run is still being prepared; for `VllmEngine(child=...)`.
+
+    `environment`: variables of its own, as the devices that it may use.
 
     Raises InputError where vLLM is not installed.
     """
-    return Child(offline=not needs_hub(engine_args, trust_remote_code))
+    return Child(offline=not needs_hub(engine_args, trust_remote_code), environment=environment)
 
 
 class VllmEngine:

@@ -18,6 +18,8 @@ CPU_SEQS = 64
 """Sequences at once on the CPU: throughput is flat from here on."""
 CPU_BATCHED_TOKENS = 4096
 """Tokens of one step on the CPU, as vLLM's own default."""
+DETERMINISTIC = "VLLM_BATCH_INVARIANT"
+"""vLLM's variable for kernels whose results do not depend on what else is in the batch."""
 _OURS = {
     "model": "--model",
     "tokenizer": "the checkpoint's own",
@@ -116,6 +118,12 @@ def model_args(checkpoint: Checkpoint, user: Mapping[str, Any], max_model_len: i
     return args | dict(user)
 
 
+def kv_cache_gib(models: int = 1) -> int:
+    """GiB of memory for the KV cache of each of `models` engines on the CPU: an eighth of the machine's, 1 to 8."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return max(1, min(8, int(memory / 8 / models)))
+
+
 def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Returns engine arguments and the environment variables to add, as a machine without a GPU needs them.
 
@@ -125,9 +133,8 @@ def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[
     fewer sequences at once, because more make no more tokens per second and overflow the KV cache.
     Nothing that the user set is changed.
     """
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     wanted = {
-        "VLLM_CPU_KVCACHE_SPACE": str(max(1, min(8, int(memory / 8)))),
+        "VLLM_CPU_KVCACHE_SPACE": str(kv_cache_gib()),
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_HOST_IP": "127.0.0.1",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
@@ -138,6 +145,8 @@ def cpu_defaults(args: dict[str, Any], environment: Mapping[str, str]) -> tuple[
         del wanted["VLLM_ENABLE_V1_MULTIPROCESSING"]
     added = {name: value for name, value in wanted.items() if name not in environment}
     defaults: dict[str, Any] = {"dtype": "float32", "enforce_eager": True, "max_num_seqs": CPU_SEQS}
+    if environment.get(DETERMINISTIC) == "1":  # there are no batch-invariant kernels for the CPU
+        defaults["max_num_seqs"] = 1
     if "max_model_len" in args:  # a step must hold the longest prompt then
         longest = int(args["max_model_len"])
         defaults |= {"enable_chunked_prefill": False, "max_num_batched_tokens": max(longest, CPU_BATCHED_TOKENS)}

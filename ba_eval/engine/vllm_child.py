@@ -20,7 +20,7 @@ from typing import Any
 
 from ba_eval.engine.request import Completion, Request, failed
 from ba_eval.engine.thinking import find_stop, thinking_tokens
-from ba_eval.engine.vllm_args import cpu_defaults
+from ba_eval.engine.vllm_args import DETERMINISTIC, cpu_defaults
 from ba_eval.engine.vllm_parallel import STREAM_INTERVAL, ParallelEngine
 from ba_eval.engine.wire import Abort, Ask, Done, Failed, Pulse, Ready, Start, ToChild, receive, send
 
@@ -254,9 +254,13 @@ def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], in
     _import_vllm()
     from vllm.platforms import current_platform
 
+    deterministic = os.environ.get(DETERMINISTIC) == "1"
+    how = "batch-invariant kernels" if deterministic else None
     if current_platform.is_cpu():
         args, variables = cpu_defaults(args, os.environ)
         os.environ.update(variables)
+        os.environ.pop(DETERMINISTIC, None)
+        how = "one sequence at a time" if deterministic and args["max_num_seqs"] == 1 else None
 
     import torch
     import transformers
@@ -288,6 +292,8 @@ def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], in
         "max_model_len": config.model_config.max_model_len,
         "max_num_seqs": config.scheduler_config.max_num_seqs,
         "kv_cache_tokens": (config.cache_config.num_gpu_blocks or 0) * config.cache_config.block_size,
+        "deterministic": how,
+        "gpus": 0 if current_platform.is_cpu() else config.parallel_config.world_size_across_dp,
         "args": {name: value for name, value in args.items() if name not in ("model", "tokenizer")},
     }
     return engine, info, config.scheduler_config.max_num_seqs * config.parallel_config.data_parallel_size
