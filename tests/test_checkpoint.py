@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -282,7 +283,7 @@ def test_adapters_that_cannot_be_served(tmp_path: Path) -> None:
 # The hub
 
 
-class _ModelHandler(hub_server._Handler):
+class ModelHandler(hub_server._Handler):
     """The stand-in hub serves datasets; a model's addresses lack the word."""
 
     def _answer(self, body: str = "") -> None:
@@ -300,7 +301,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     from huggingface_hub import constants
 
     with hub_server.hub(tmp_path / "hub") as server:
-        server.RequestHandlerClass = _ModelHandler
+        server.RequestHandlerClass = ModelHandler
         endpoint = f"http://127.0.0.1:{server.server_address[1]}"
         monkeypatch.setenv("HF_ENDPOINT", endpoint)
         monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
@@ -320,6 +321,16 @@ def test_a_hub_id_is_fetched_and_then_found_in_the_cache(hub: Path, monkeypatch:
     assert not (Path(found.path) / "net.gguf").exists()
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert resolve("m", "org/net") == found
+
+
+def test_weights_may_wait_on_the_hub(hub: Path) -> None:
+    model(hub / "org" / "net")
+    waiting = resolve("m", "org/net", fetch=False)
+    assert waiting.weights == ""
+    assert not list(Path(waiting.path).glob("*.safetensors"))
+    whole = resolve("m", "org/net")
+    assert replace(waiting, weights=whole.weights) == whole
+    assert resolve("m", "org/net", fetch=False) == whole  # they are here now
 
 
 def test_what_the_hub_does_not_have(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -311,3 +311,36 @@ def test_seeds_do_not_depend_on_what_else_is_asked(benchmark: Path, server: Stan
         }
 
     assert digest(few).items() <= digest(all_).items()
+
+
+def test_models_in_parallel(benchmark: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    models = [option for name in "abcde" for option in ("--model", f"{name}={name}")]
+    with StandIn(answer=answer, models=tuple("abcde"), delay=0.5) as server:
+        base = [sys.executable, "-m", "ba_eval", "eval", *models, "--server", server.url, "--out", str(out)]
+        done = run([*base, "--benchmarks", f"{benchmark}:{N}", "--parallel-models", "3"])
+        assert done.returncode == 0, done.stderr
+        # One model alone has 80 requests: more at once are those of several.
+        assert PROBLEMS * N < server.most_at_once <= 3 * PROBLEMS * N
+        first = {body["model"] for body in server.bodies[: 2 * PROBLEMS * N]}
+    assert first <= set("abc")
+    for name in "abcde":
+        records = [json.loads(line) for line in (out / "samples" / name / "sums.jsonl").open()]
+        assert identities(records) == WANTED
+        verdicts = [json.loads(line) for line in (out / "verdicts" / name / "sums.jsonl").open()]
+        assert identities(verdicts) == WANTED
+
+
+def test_what_a_model_was_trained_with_comes_from_flags(benchmark: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with StandIn(answer=answer, models=("a", "b")) as server:
+        base = [sys.executable, "-m", "ba_eval", "eval", "--model", "x@5=a", "--model", "y=b", "--server", server.url]
+        asked = [*base, "--benchmarks", f"{benchmark}:1", "--limit", "2", "--out", str(out)]
+        flags = ["--aggregation", "x=balanced", "--step", "x@5=5", "--training-seed", "x=3", "--aggregation", "y=token"]
+        done = run([*asked, *flags])
+        assert done.returncode == 0, done.stderr
+        x, y = json.loads((out / "plan.json").read_text())["models"]
+        assert (x["aggregation"], x["step"], x["training_seed"], y["aggregation"]) == ("balanced", 5, 3, "token")
+        wrong = run([*asked, "--aggregation", "z=token"])
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "--aggregation z: there is no such model" in wrong.stderr
