@@ -22,7 +22,7 @@ CPU_TORCH_INDEX := https://download.pytorch.org/whl/cpu
 apt = { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq $(1); } >&2 || { \
   echo "A system package is missing. Type: sudo apt-get update && sudo apt-get install -y $(1)" >&2; exit 1; }
 
-.PHONY: help demo install demo-model test test-slow lint format clean
+.PHONY: help demo install demo-model test test-slow chromium lint format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -35,11 +35,16 @@ install: $(READY)
 
 demo-model: $(MODEL)/demo_model.json
 
-test: lint $(MODEL)/demo_model.json
+test: lint $(MODEL)/demo_model.json chromium
 	$(BIN)/python -m pytest -m "not slow"
 
-test-slow: $(READY) $(MODEL)/demo_model.json
+test-slow: $(READY) $(MODEL)/demo_model.json chromium
 	$(BIN)/python -m pytest
+
+# The report is tested in it. Without one, those tests are skipped.
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && { apt-get update -qq && \
+	  apt-get install -y -qq --no-install-recommends chromium; } >&2; } || echo "No chromium: its tests are skipped." >&2
 
 lint: $(READY)
 	$(BIN)/ruff check .

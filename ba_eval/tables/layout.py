@@ -50,7 +50,7 @@ def sheet(summary: Summary) -> Sheet:
 
 def _row(summary: Summary, model: ModelNumbers, has_suite: bool) -> list[Cell]:
     cells = [model.benchmarks[facts.name] for facts in summary.benchmarks]
-    ks = () if summary.ks == (1,) else summary.ks
+    ks = tuple(k for k in summary.ks if k > 1)  # pass@1 is avg@n
     faults = [name for name in _PROBLEMS if any(getattr(numbers, name) for numbers in cells)]
     labels = [Line("avg@n"), Line("95 %", "faint"), *(Line(f"pass@{k}") for k in ks)]
     labels += [*(Line(f"maj@{k}") for k in summary.maj)]
