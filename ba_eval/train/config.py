@@ -145,19 +145,25 @@ def load_config(name: str, settings: Sequence[str] = ()) -> tuple[TrainConfig, P
 
     Returns the configuration and its file. InputError names file, line and key of what is wrong.
     """
+    path = find_config(name)
+    data, lines = read_mapping(path)
+    for setting in settings:
+        apply_setting(data, setting, lines)
+    data_beside(data.get("data"), path)
+    return convert(data, TrainConfig, where=str(path), lines=lines), path
+
+
+def find_config(name: str) -> Path:
+    """Returns the file of that path, or the ready configuration of that name. InputError where there is neither."""
     path = Path(name).expanduser()
     if not path.is_file():
         path = READY / f"{name}.yaml"
         if not path.is_file():
             raise InputError(f"training configuration {name}: no such file, and no ready one{nearest(name, ready())}")
-    data, lines = read_mapping(path)
-    for setting in settings:
-        apply_setting(data, setting, lines)
-    beside = data.get("data")
-    if (
-        isinstance(beside, dict)
-        and isinstance(beside.get("source"), str)
-        and (path.parent / beside["source"]).is_file()
-    ):
-        beside["source"] = str(path.parent / beside["source"])
-    return convert(data, TrainConfig, where=str(path), lines=lines), path
+    return path
+
+
+def data_beside(data: Any, file: Path) -> None:
+    """Makes a `data.source` that lies beside the YAML file a path from here, in place."""
+    if isinstance(data, dict) and isinstance(data.get("source"), str) and (file.parent / data["source"]).is_file():
+        data["source"] = str(file.parent / data["source"])

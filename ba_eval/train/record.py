@@ -17,9 +17,8 @@ import numpy as np
 from transformers import TrainerCallback
 
 from ba_eval.train.aggregation import Scope, diagnostics, group_rows
+from ba_eval.train.checkpoints import RECORD, checkpoints
 from ba_eval.train.trainer import SampledBatch
-
-RECORD = "training.json"
 
 
 class Recorder(TrainerCallback):  # type: ignore[misc]
@@ -103,12 +102,6 @@ def _line(step: int, steps: int, row: Mapping[str, Any]) -> str:
         f"no advantage {row['groups/zero_advantage']:.0%}  gradient {float(row['grad_norm']):.3g}"
         f"{' clipped' if row['grad_clipped'] else ''}  {float(row['step_time']):.1f} s"
     )
-
-
-def checkpoints(out: Path) -> dict[int, Path]:
-    """Returns the whole checkpoints of a run folder by step, in order."""
-    found = {int(file.parent.name.partition("-")[2]): file.parent for file in out.glob(f"checkpoint-*/{RECORD}")}
-    return dict(sorted(found.items()))
 
 
 def cut_back(out: Path) -> Path | None:

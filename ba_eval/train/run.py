@@ -18,6 +18,7 @@ from ba_eval.benchmark.problem import Problem
 from ba_eval.checkpoint import Checkpoint, chat_template_text, resolve
 from ba_eval.errors import InputError
 from ba_eval.prompt import NAMED_TEMPLATES, Renderer
+from ba_eval.train.checkpoints import checkpoints
 from ba_eval.train.config import TrainConfig
 from ba_eval.train.data import Prepared, drop_long, prepare, user_message
 from ba_eval.yaml_file import nearest
@@ -41,6 +42,9 @@ OWN = {
 FIXED = ("loss_type", "logging_steps", "logging_strategy", "save_strategy", "resume_from_checkpoint", "data_seed")
 """Arguments of TRL that the rule and its records depend on."""
 
+NO_GPU = ("cpu", "mps")
+"""Devices that vLLM and bf16 are not used on."""
+
 
 def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
     """Trains, or goes on; returns the folder of the last checkpoint.
@@ -49,14 +53,17 @@ def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
     checkpoints that were saved stay, and the same call goes on from the last one.
     """
     try:
-        import trl  # noqa: F401
+        from_trl = importlib.import_module("trl.import_utils")
     except ImportError as error:
         raise InputError(f"training needs {error.name}: pip install 'ba-eval[train]'") from None
     from accelerate import PartialState
 
-    from ba_eval.train.record import checkpoints, cut_back
-
     state = PartialState()
+    if _rollout(config, state.device.type) == "transformers":
+        # TRL imports vLLM, which doubles its start, wherever that is installed.
+        from_trl.is_vllm_available = lambda *_, **__: False  # type: ignore[attr-defined]
+    from ba_eval.train.record import cut_back
+
     speak = say if state.is_main_process else _nothing
     out = Path(config.out).expanduser()
     checkpoint = resolve(Path(config.model).name, config.model)
@@ -150,12 +157,11 @@ def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -
             raise InputError(f"trl.{name}: is fixed; the rule or its records depend on it")
         if name not in known:
             raise InputError(f"trl.{name}: GRPOConfig has no such argument{nearest(name, known)}")
-    gpu = device not in ("cpu", "mps")
-    has_vllm = importlib.util.find_spec("vllm") is not None
-    rollout = config.rollout if config.rollout != "auto" else "vllm-colocate" if gpu and has_vllm else "transformers"
+    gpu = device not in NO_GPU
+    rollout = _rollout(config, device)
     vllm: dict[str, Any] = {}
     if rollout.startswith("vllm"):
-        if not has_vllm:
+        if importlib.util.find_spec("vllm") is None:
             raise InputError(f"rollout {rollout}: vllm is not installed (pip install 'ba-eval[train,vllm]')")
         vllm = {
             "use_vllm": True,
@@ -195,6 +201,12 @@ def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -
     if not gpu:
         chosen["use_cpu"] = device == "cpu"
     return {name: value for name, value in chosen.items() if name in known}
+
+
+def _rollout(config: TrainConfig, device: str) -> str:
+    if config.rollout != "auto":
+        return config.rollout
+    return "vllm-colocate" if device not in NO_GPU and importlib.util.find_spec("vllm") is not None else "transformers"
 
 
 def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoint: Checkpoint) -> list[str]:

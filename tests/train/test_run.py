@@ -15,8 +15,8 @@ pytest.importorskip("trl", reason="training needs the train extra")
 from ba_eval.checkpoint import resolve
 from ba_eval.errors import InputError
 from ba_eval.prompt import Renderer
+from ba_eval.train.checkpoints import checkpoints
 from ba_eval.train.config import load_config
-from ba_eval.train.record import checkpoints
 from ba_eval.train.run import launch_line, train, trl_arguments
 from tests.models import tiny_lora, tiny_qwen3
 

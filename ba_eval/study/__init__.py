@@ -1,0 +1,1 @@
+"""A study of the aggregation rules: rules x seeds trained, evaluated at every saved step, compared."""
