@@ -32,7 +32,7 @@ train: {{steps: 4, save_every: 2, prompts: 2, group: 4, micro_batch: 8, trl: {{u
 eval: {{benchmarks: ["held.yaml:2"], temperature: 1.0, max_tokens: 32}}
 gates: {{max_drop: ["held:avg=0.1"]}}
 """
-DRAW = findings.plots
+DRAW, REPORT = findings.write_plots, findings.write_report
 BENCHMARK = 'title: Held out\nkind: math\nprompt: "{problem}"\n'
 
 
@@ -60,7 +60,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(study_run, "train_words", words("train"))
     monkeypatch.setattr(study_run, "eval_words", words("eval"))
-    monkeypatch.setattr(findings, "plots", lambda *_: [])  # seconds each; drawn in one test
+    for name in ("write_plots", "write_report"):  # seconds each; made in one test
+        monkeypatch.setattr(findings, name, lambda *_: [])
 
 
 def study(folder: Path, *more: str) -> int:
@@ -77,12 +78,14 @@ ARMS = ("token-0", "balanced-0", "token-1", "balanced-1")
 def test_all_of_it(
     folder: Path, stand_in: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(findings, "plots", DRAW)
+    monkeypatch.setattr(findings, "write_plots", DRAW)
+    monkeypatch.setattr(findings, "write_report", REPORT)
     assert study(folder) == 0
     said = capsys.readouterr()
     assert calls(folder) == [("base", "eval"), *((arm, stage) for arm in ARMS for stage in ("train", "eval"))]
     out = folder / "out"
-    assert (out / "plots/learning_curve.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "plots/learning.png").read_bytes().startswith(b"\x89PNG")
+    assert "balanced-1@4" in (out / "report.html").read_text()
     for name in ("table.md", "table.csv", "rules.md", "curves.md", "curves.csv", "from_base.md", "training.md"):
         assert (out / "tables" / name).stat().st_size > 0, name
     plan = json.loads((out / "run" / "plan.json").read_text())

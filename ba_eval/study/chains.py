@@ -137,7 +137,7 @@ def write_tokenizer(folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(folder)
 
 
-def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -> float:
+def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -> float:
     """Trains the model on worked solutions of problems that are not held out; returns the last loss (nats a token)."""
     os.environ.update(WAITING | os.environ)  # before torch is loaded
     import torch

@@ -39,10 +39,9 @@ class RuleLog:
     values: Mapping[str, npt.NDArray[np.float64]]
     """Logged name to values of shape (S, T); NaN where undefined or not reached."""
 
-    def curve(self, name: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Mean over seeds and half the width of its interval, both (T,); NaN where there is none."""
-        found = [mean_over_seeds(self.values[name][:, at]) for at in range(len(self.steps))]
-        return np.array([e.value for e in found]), np.array([e.high - e.value for e in found])
+    def curve(self, name: str) -> list[Estimate]:
+        """The mean over seeds at each step, T of them."""
+        return [mean_over_seeds(self.values[name][:, at]) for at in range(len(self.steps))]
 
     def overall(self, name: str, part: slice = slice(None)) -> Estimate:
         """Mean over these steps, then over seeds."""

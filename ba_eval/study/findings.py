@@ -1,6 +1,5 @@
 """What a study found, as files: tables, the comparison of rules, training diagnostics, plots, the report."""
 
-import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,13 +8,14 @@ from msgspec.structs import replace
 
 from ba_eval.by_aggregation import study as by_aggregation
 from ba_eval.compare import compare
-from ba_eval.errors import InputError
+from ba_eval.report import write_report
 from ba_eval.results import Results, load
 from ba_eval.stats import Estimate
 from ba_eval.store import write_atomically
 from ba_eval.study.config import BASE, Study
 from ba_eval.study.curves import SHOWN, RuleLog, read_logs
 from ba_eval.study.gather import gather
+from ba_eval.study.plots import write_plots
 from ba_eval.study.state import eval_folder
 from ba_eval.tables import render, write_summary
 from ba_eval.tables.comparison import render_comparison
@@ -56,24 +56,11 @@ def report(study: Study, say: Callable[[str], None]) -> Results:
     for name, text in texts.items():
         write_atomically(tables / name, [text.encode()])
     say(f"tables in {tables}: {', '.join(sorted(texts))}")
-    plotted = plots(study, results, logs)
-    say(f"plots in {study.out / 'plots'}: {', '.join(plotted)}" if plotted else _NO_PLOTS)
-    page = _report(results.run, study.out / "report.html")
-    if page:
-        say(f"report: {page}")
+    say(f"plots in {study.out / 'plots'}: {', '.join(write_plots(study.out / 'plots', results, logs))}")
+    page = study.out / "report.html"
+    write_report(results, page, BASE if (BASE in {model.name for model in results.plan.models}) else None)
+    say(f"report: {page}")
     return results
-
-
-_NO_PLOTS = "no plots: matplotlib is missing (pip install 'ba-eval[train]')"
-
-
-def plots(study: Study, results: Results, logs: Sequence[RuleLog]) -> list[str]:
-    """Draws the curves; returns the names of the files, none where matplotlib is missing."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return []
-    from ba_eval.study.plots import write_plots
-
-    return write_plots(study.out / "plots", results, logs)
 
 
 def last_steps(study: Study, results: Results) -> Results:
@@ -114,9 +101,7 @@ def training_records(logs: Sequence[RuleLog]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for log in logs:
         for name in SHOWN:
-            middle, half = log.curve(name)
-            for step, value, margin in zip(log.steps.tolist(), middle.tolist(), half.tolist(), strict=True):
-                estimate = Estimate(value, value - margin, value + margin)
+            for step, estimate in zip(log.steps.tolist(), log.curve(name), strict=True):
                 rows.append({"aggregation": log.rule, "step": step, "measure": name, **flat("mean", estimate)})
     return rows
 
@@ -131,15 +116,3 @@ def _shown(estimate: Estimate) -> tuple[Line, ...]:
 
 def _digits(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.4f}"
-
-
-def _report(run: Path, page: Path) -> Path | None:
-    """The HTML report, where this build has one."""
-    from ba_eval.cli import COMMANDS, main
-
-    if "report" not in COMMANDS:
-        return None
-    code = main(["report", str(run), "-o", str(page)])
-    if code not in (0, 3):
-        raise InputError(f"{run}: the report could not be made (see above)")
-    return page
