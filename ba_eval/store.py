@@ -27,7 +27,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._appenders: dict[Path, _Appender] = {}
+        self._appenders: dict[tuple[type, str, str], _Appender] = {}
 
     def __enter__(self) -> "RunFolder":
         from filelock import FileLock, Timeout
@@ -61,10 +61,11 @@ class RunFolder:
 
     def append(self, model: str, benchmark: str, record: Sample | VerdictRecord) -> None:
         """Appends one record. Raises StoreError where it cannot be written whole; the file stays sound."""
-        path = records_path(self.path, "samples" if isinstance(record, Sample) else "verdicts", model, benchmark)
-        appender = self._appenders.get(path)
+        which = (type(record), model, benchmark)
+        appender = self._appenders.get(which)
         if appender is None:
-            appender = self._appenders[path] = _Appender(path)
+            path = records_path(self.path, "samples" if isinstance(record, Sample) else "verdicts", model, benchmark)
+            appender = self._appenders[which] = _Appender(path)
         appender.append(_encoder.encode(record) + b"\n")
 
     def samples(self, model: str, benchmark: str) -> Iterator[Sample]:
@@ -110,20 +111,21 @@ class _Appender:
             path.parent.mkdir(parents=True, exist_ok=True)
             cut_torn_line(path)
             self._file = path.open("ab", buffering=0)
+            self._size = self._file.tell()
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
 
     def append(self, line: bytes) -> None:
-        start = self._file.tell()
         rest = memoryview(line)
         try:
             while rest:
                 rest = rest[self._file.write(rest) :]
         except OSError as error:
-            self._file.truncate(start)
+            self._file.truncate(self._size)
             raise StoreError(
                 f"{self._path}: cannot be written: {error.strerror}; make room and run the same command again"
             ) from None
+        self._size += len(line)
 
     def close(self) -> None:
         self._file.close()

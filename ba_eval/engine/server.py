@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import os
 import queue
@@ -11,6 +12,8 @@ import time
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import msgspec
 
@@ -132,7 +135,6 @@ class ServerEngine:
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0)),
             headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-            trust_env=True,
         )
 
     def _call(self, coroutine: Any) -> Any:
@@ -162,8 +164,8 @@ class ServerEngine:
         import aiohttp
 
         try:
-            request = self._client.get(url) if body is None else self._client.post(url, data=body)
-            async with request as response:
+            method = "GET" if body is None else "POST"
+            async with self._client.request(method, url, data=body, proxy=_proxy(url)) as response:
                 return response.status, response.headers, await response.read()
         except asyncio.TimeoutError as error:
             raise Unusable(f"no answer in time ({type(error).__name__})", server_down=True) from None
@@ -246,6 +248,15 @@ class ServerEngine:
         return read_answer(
             address.url, *await self._fetch(f"{address.url}/chat/completions", self._body.encode(request))
         )
+
+
+@functools.cache
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address; the client would look it up for each request."""
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return getproxies().get(parts.scheme)
 
 
 def _completion(request: Request, answer: Answer, seconds: float) -> Completion:
