@@ -68,7 +68,10 @@ def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, server
     os.umask(0o022)
     os.chdir(folder)
     path = folder + "/program.py"
-    source = job["program"].encode("utf-8", "surrogateescape")
+    try:
+        source = job["program"].encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a surrogate pair: a syntax error of the program
+        source = job["program"].encode("utf-8", "surrogatepass")
     with open(path, "xb") as file:
         file.write(source)
     confine.set_limits(job, job["nproc"])

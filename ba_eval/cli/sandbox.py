@@ -8,6 +8,8 @@ from typing import Any
 
 from ba_eval.errors import InputError
 
+_MOST_STDIN = 1 << 29
+
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser("sandbox", help="check the sandbox, or run one program in it")
@@ -42,6 +44,14 @@ def _check(arguments: argparse.Namespace) -> int:
     return 0 if report.level is not None else InputError.exit_code
 
 
+def _read(path: Path, most: int) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"{path}: longer than {most >> 20} MB")
+    return data
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from ba_eval.execution import Limits, Sandbox
 
@@ -49,9 +59,11 @@ def _run(arguments: argparse.Namespace) -> int:
     given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
     try:
         limits = Limits(**given)
-        program = arguments.program.read_text(encoding="utf-8", errors="surrogateescape")
-        stdin = arguments.stdin.read_bytes() if arguments.stdin else b""
-    except (OSError, ValueError) as error:
+        program = _read(arguments.program, limits.disk_mb << 20).decode("utf-8", "surrogateescape")
+        stdin = _read(arguments.stdin, _MOST_STDIN) if arguments.stdin else b""
+    except OSError as error:
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
         raise InputError(str(error)) from error
     with Sandbox(workers=1, level=arguments.level, unsafe=arguments.unsafe) as sandbox:
         result = sandbox.run(program, stdin, limits)

@@ -10,6 +10,9 @@ it met; `infra` the sandbox itself failed, which says nothing about the program.
 STATUSES: tuple[Status, ...] = ("ok", "error", "timeout", "memory", "output", "disk", "process", "killed", "infra")
 
 
+_MOST = 1e9
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one program, with all processes that it starts, may use."""
@@ -27,8 +30,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, not {value}")
+            if value is not None and not 0 < value <= _MOST:
+                raise ValueError(f"{name} must be positive and at most {_MOST:.0e}, not {value}")
 
     @property
     def wall(self) -> float:

@@ -10,7 +10,15 @@ from typing import Any
 
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.execution import Limits, Sandbox
-from ba_eval.extract.code import after_prelude, callable_name, code_before_entry_point, extract_program, imports, parse
+from ba_eval.extract.code import (
+    MAX_PROGRAM_CHARACTERS,
+    after_prelude,
+    callable_name,
+    code_before_entry_point,
+    extract_program,
+    imports,
+    parse,
+)
 from ba_eval.grade.compare import LEETCODE_TOLERANCE, RETURNED_TOLERANCE, shorten
 from ba_eval.grade.evalplus import EvalplusJudge
 from ba_eval.grade.trial import Runner, SandboxFailed, Trial, try_calls, try_check, try_stdin
@@ -41,6 +49,9 @@ from builtins import *
 sys.setrecursionlimit(50000)
 """
 """What LeetCode imports before a solution; its starter code names `List` and `Optional` without an import."""
+
+
+_TOO_LONG = f"a program of more than {MAX_PROGRAM_CHARACTERS} characters"
 
 
 class CodeGrader:
@@ -113,6 +124,8 @@ class CodeGrader:
                 mine.set_result(_harness_error(error))
 
     def _judge(self, problem: Problem, program: str) -> Verdict:
+        if len(program) > MAX_PROGRAM_CHARACTERS:
+            return Verdict("wrong", "no code", method="code", details={"passed": 0, "failed": {"error": _TOO_LONG}})
         started = time.monotonic()
         task = _task(problem)
         entry_point = _resolved(task, program)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +15,7 @@ from ba_eval.benchmark.load import Benchmark
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.errors import InputError
 from ba_eval.grade.code import CodeGrader
+from ba_eval.grade.trial import encode_call
 from ba_eval.grade.verdict import Verdict
 
 # Verdicts are written in the order of the file; so many may be under way ahead of the one that is written next.
@@ -37,7 +39,7 @@ def judge_code_file(
     for _, problem, row in rows:
         _check_program(row, problem.id)
     counts: Counter[str] = Counter()
-    with _output(out) as file, _code_grader(workers, level, unsafe) as grader:
+    with _output(out, path) as file, _code_grader(workers, level, unsafe) as grader:
         submitted = ((id, _submit(grader, problem, row)) for id, problem, row in rows)
         for id, verdict in _in_order(submitted):
             _write(file, {"id": id}, verdict)
@@ -81,14 +83,14 @@ def judge_benchmark_file(
     rows = []
     for row, where in _rows(path, id_required=False):
         id = row.get("problem_id", row.get("task_id"))
-        if not isinstance(id, str | int):
+        if not _is_id(id):
             raise InputError(f"{where}: needs `problem_id` or `task_id`")
         if str(id) not in problems:
             raise InputError(f"{where}: {benchmark.name} has no problem '{id}'; it has {next(iter(problems))}, ...")
         _check_program(row, where)
         rows.append((str(id), row))
     results: dict[str, list[Verdict]] = defaultdict(list)
-    with _output(out) as file, _code_grader(workers, level, unsafe) as grader:
+    with _output(out, path) as file, _code_grader(workers, level, unsafe) as grader:
         submitted = ((id, _submit(grader, problems[id], row)) for id, row in rows)
         for id, verdict in _in_order(submitted):
             _write(file, {"problem_id": id, "index": len(results[id])}, verdict)
@@ -136,17 +138,28 @@ def _rows(path: Path, id_required: bool = True) -> Iterator[tuple[dict[str, Any]
             continue
         where = f"{path}:{number}"
         try:
-            row = json.loads(line.decode(errors="replace"))
+            row = json.loads(line.decode(), parse_int=_integer)
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}: not UTF-8 (byte {error.start + 1} of the line)") from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: not JSON ({error})") from None
         if not isinstance(row, dict):
             raise InputError(f"{where}: a line must be a JSON object")
-        if id_required and not isinstance(row.get("id"), str | int):
+        if id_required and not _is_id(row.get("id")):
             raise InputError(f"{where}: needs `id`, a text or number")
         empty = False
         yield row, where
     if empty:
         raise InputError(f"{path}: holds no lines")
+
+
+def _integer(digits: str) -> int:
+    """An integer of any length: Python's own conversion refuses more than 4300 digits, since it takes too long."""
+    return int(digits) if len(digits) < 4000 else int(Decimal(digits))
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) or (type(value) is int and abs(value) < 1 << 63)
 
 
 def _check_program(row: Mapping[str, Any], where: str) -> None:
@@ -169,20 +182,40 @@ def _own_problem(row: Mapping[str, Any], where: str) -> Problem:
 
 def _tests(tests: Any, entry_point: str | None, where: str) -> list[StdinTest] | list[CallTest] | CheckTest:
     if isinstance(tests, str) and tests.strip():
+        _check_text(tests, "tests", where)
         return CheckTest(tests)
     if not isinstance(tests, list) or not tests:
         raise InputError(f"{where}: needs `tests`, a list that is not empty")
     if all(isinstance(test, dict) and {"stdin", "stdout"} <= test.keys() for test in tests):
         if all(isinstance(test[name], str) for test in tests for name in ("stdin", "stdout")):
+            for test in tests:
+                _check_text(test["stdin"], "stdin", where)
             return [StdinTest(test["stdin"], test["stdout"]) for test in tests]
         raise InputError(f"{where}: `stdin` and `stdout` of a test must be texts")
     if all(isinstance(test, dict) and {"args", "expected"} <= test.keys() for test in tests):
         if entry_point is None:
             raise InputError(f"{where}: tests with `args` need `entry_point`, the name of the function")
         if all(isinstance(test["args"], list) and isinstance(test.get("kwargs", {}), dict) for test in tests):
+            for test in tests:
+                _check_call(test, where)
             return [CallTest(test["args"], test["expected"], test.get("kwargs", {})) for test in tests]
         raise InputError(f"{where}: `args` of a test must be a list (and `kwargs` an object)")
     raise InputError(f"{where}: each test must have `args` and `expected`, or each `stdin` and `stdout`")
+
+
+def _check_text(text: str, name: str, where: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{where}: `{name}` holds half a surrogate pair, which is no text") from None
+
+
+def _check_call(test: Mapping[str, Any], where: str) -> None:
+    try:
+        encode_call(test["args"], test.get("kwargs"))
+        encode_call([test["expected"]])
+    except ValueError as error:
+        raise InputError(f"{where}: a test cannot be used: {error}") from None
 
 
 def _is_dotted_name(text: str) -> bool:
@@ -217,11 +250,13 @@ def _in_order(submitted: Iterable[tuple[Any, Future[Verdict]]]) -> Iterator[tupl
 
 
 @contextmanager
-def _output(out: Path | None) -> Iterator[TextIO]:
+def _output(out: Path | None, source: Path) -> Iterator[TextIO]:
     if out is None:
         yield sys.stdout
         return
     try:
+        if out.exists() and out.samefile(source):
+            raise InputError(f"{out}: verdicts would overwrite the file that is judged; give another --out")
         file = out.open("w", encoding="utf-8")
     except OSError as error:
         raise InputError(f"{out}: cannot be written ({error.strerror})") from None

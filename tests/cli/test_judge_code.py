@@ -17,8 +17,14 @@ ADD = {
 }
 
 
+NESTED: Any = 1
+for _ in range(250):
+    NESTED = [NESTED]
+
+
 def write(path: Path, rows: list[Any]) -> Path:
-    path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+    text = "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     return path
 
 
@@ -62,6 +68,38 @@ def test_code_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "7 judged: 3 correct, 4 wrong" in capsys.readouterr().err
 
 
+def test_odd_lines_are_judged(tmp_path: Path) -> None:
+    """Integers longer than Python converts by itself; half a surrogate pair in a program; a program without end."""
+    long = "9" * 6000
+    same = {"solution": "def f(x):\n    return x", "entry_point": "f"}
+    rows = [
+        f'{{"id": "a", "tests": [{{"args": [{long}], "expected": {long}}}], {json.dumps(same)[1:]}',
+        f'{{"id": "b", "tests": [{{"args": [{long}], "expected": {long}0}}], {json.dumps(same)[1:]}',
+        {"id": "c", "solution": "print('\ud800')", **DOUBLE},
+        {"id": "d", "response": "```python\nprint('\ud800', input())\n```", **DOUBLE},
+        {"id": "e", "solution": "print(2 * int(input()))\n#" + "x" * 5_000_000, **DOUBLE},
+        {"id": "f", **same, "tests": [{"args": ["\ud800"], "expected": "\ud800"}]},
+    ]
+    out = tmp_path / "out.jsonl"
+    assert main(["judge", "code", str(write(tmp_path / "in.jsonl", rows)), "--out", str(out)]) == 0
+    assert [(v["id"], v["outcome"], v["reason"]) for v in read(out)] == [
+        ("a", "correct", "passed"),
+        ("b", "wrong", "failed test"),
+        ("c", "wrong", "crash"),
+        ("d", "wrong", "crash"),
+        ("e", "wrong", "no code"),
+        ("f", "correct", "passed"),
+    ]
+
+
+def test_the_judged_file_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "in.jsonl", [{"id": "a", "solution": "print(8)", **DOUBLE}])
+    before = path.read_bytes()
+    assert main(["judge", "code", str(path), "--out", str(tmp_path / "." / "in.jsonl")]) == 2
+    assert "would overwrite" in capsys.readouterr().err
+    assert path.read_bytes() == before
+
+
 def test_verdicts_go_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "in.jsonl", [{"id": "a", "solution": "print(8)", **DOUBLE}])
     assert main(["judge", "code", str(path), "--level", "2"]) == 0
@@ -89,6 +127,19 @@ def test_verdicts_go_to_stdout(tmp_path: Path, capsys: pytest.CaptureFixture[str
             "name of a function",
         ),
         ({"id": "a", "solution": "", "prefix": 1, **DOUBLE}, "`prefix` must be a text"),
+        ({"id": True, "solution": "", **DOUBLE}, "needs `id`"),
+        ({"id": 10**30, "solution": "", **DOUBLE}, "needs `id`"),
+        ('{"id": "a", "solution": "\udcff"}', "not UTF-8 (byte 26 of the line)"),
+        ({"id": "a", "solution": "", "tests": [{"stdin": "\ud800", "stdout": ""}]}, "`stdin` holds half a surrogate"),
+        ({"id": "a", "solution": "", "entry_point": "f", "tests": "f() # \ud800"}, "`tests` holds half a surrogate"),
+        (
+            {"id": "a", "solution": "", "entry_point": "f", "tests": [{"args": ["x" * (33 << 20)], "expected": 1}]},
+            "a test cannot be used: more than can be sent",
+        ),
+        (
+            {"id": "a", "solution": "", "entry_point": "f", "tests": [{"args": [], "expected": NESTED}]},
+            "a test cannot be used: not plain data, or nested too deep",
+        ),
     ],
 )
 def test_bad_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], row: Any, message: str) -> None:

@@ -68,7 +68,11 @@ def test_without_json_the_program_speaks(tmp_path: Path) -> None:
         ("run", "absent.py"),
         ("run", __file__, "--stdin", "absent.txt"),
         ("run", __file__, "--cpu-seconds", "0"),
+        ("run", __file__, "--cpu-seconds", "inf"),
+        ("run", __file__, "--wall-seconds", "nan"),
         ("run", __file__, "--memory-mb", "-1"),
+        ("run", "/dev/zero"),
+        ("run", "."),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...]) -> None:
