@@ -105,7 +105,7 @@ def study(arguments: list[str]) -> int:
 
     def waiting(asked: Any) -> Path:
         folder = gather(asked)
-        at("report", "token-1", asked.out)
+        at("report", "balanced-0", asked.out)
         return folder
 
     findings.gather = waiting  # type: ignore[assignment]

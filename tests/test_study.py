@@ -27,7 +27,7 @@ out: {out}
 model: base
 data: {{source: train.jsonl}}
 rules: [token, balanced]
-seeds: 2
+seeds: [0]
 train: {{steps: 4, save_every: 2, prompts: 2, group: 4, micro_batch: 8, trl: {{use_cpu: true}}}}
 eval: {{benchmarks: ["held.yaml:2"], temperature: 1.0, max_tokens: 32}}
 gates: {{max_drop: ["held:avg=0.1"]}}
@@ -38,7 +38,7 @@ BENCHMARK = 'title: Held out\nkind: math\nprompt: "{problem}"\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A study of four arms on a model that is a few bytes."""
+    """A study of two arms on a model that is a few bytes."""
     from tests.study_child import write_model
 
     write_model(tmp_path / "base", 0)
@@ -72,7 +72,7 @@ def calls(folder: Path) -> list[tuple[str, str]]:
     return [(line["arm"], line["stage"]) for line in map(json.loads, (folder / "out/times.jsonl").open())]
 
 
-ARMS = ("token-0", "balanced-0", "token-1", "balanced-1")
+ARMS = ("token-0", "balanced-0")
 
 
 def test_all_of_it(
@@ -80,9 +80,10 @@ def test_all_of_it(
 ) -> None:
     monkeypatch.setattr(findings, "write_plots", DRAW)
     monkeypatch.setattr(findings, "write_report", REPORT)
-    assert study(folder) == 0
+    assert study(folder, "--set", "seeds=2") == 0  # how many
     said = capsys.readouterr()
-    assert calls(folder) == [("base", "eval"), *((arm, stage) for arm in ARMS for stage in ("train", "eval"))]
+    arms = (*ARMS, "token-1", "balanced-1")
+    assert calls(folder) == [("base", "eval"), *((arm, stage) for arm in arms for stage in ("train", "eval"))]
     out = folder / "out"
     assert (out / "plots/learning.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced-1@4" in (out / "report.html").read_text()
@@ -104,10 +105,10 @@ def test_what_is_done_is_not_done_again(folder: Path, stand_in: None) -> None:
     assert study(folder) == 0
     assert calls(folder) == before
     # Another n is more to evaluate and nothing to train; another seed is two more arms.
-    assert study(folder, "--set", "eval.benchmarks=[held.yaml:4]", "--set", "seeds=3") == 0
+    assert study(folder, "--set", "eval.benchmarks=[held.yaml:4]", "--set", "seeds=[0, 3]") == 0
     more = calls(folder)[len(before) :]
-    assert [call for call in more if call[1] == "train"] == [("token-2", "train"), ("balanced-2", "train")]
-    assert sum(stage == "eval" for _, stage in more) == 7
+    assert [call for call in more if call[1] == "train"] == [("token-3", "train"), ("balanced-3", "train")]
+    assert sum(stage == "eval" for _, stage in more) == 5
 
 
 def test_changed_weights_or_problems_are_evaluated_again(folder: Path, stand_in: None) -> None:
@@ -115,12 +116,12 @@ def test_changed_weights_or_problems_are_evaluated_again(folder: Path, stand_in:
 
     assert study(folder) == 0
     before = len(calls(folder))
-    write_model(folder / "out/arms/token-1/checkpoint-2", 99)
+    write_model(folder / "out/arms/token-0/checkpoint-2", 99)
     assert study(folder, "--stage", "eval") == 0
-    assert calls(folder)[before:] == [("token-1", "eval")]
-    (folder / "held.jsonl").write_text('{"id": "0", "problem": "1+0", "answer": "1"}\n' * 1)
+    assert calls(folder)[before:] == [("token-0", "eval")]
+    (folder / "held.jsonl").write_text('{"id": "0", "problem": "1+0", "answer": "1"}\n')
     assert study(folder, "--stage", "eval") == 0
-    assert len(calls(folder)) == before + 1 + 5
+    assert len(calls(folder)) == before + 1 + 3
 
 
 def test_one_arm_by_number_or_name(folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +132,7 @@ def test_one_arm_by_number_or_name(folder: Path, stand_in: None, capsys: pytest.
     said = capsys.readouterr().err
     assert "incomplete: token-0: step 0 of 4, not evaluated" in said and "base: not evaluated" in said
     assert "balanced" in (folder / "out/tables/rules.md").read_text()
-    for wrong, what in (("4", "by number: 0 to 3"), ("balanced_0", "did you mean 'balanced-0'")):
+    for wrong, what in (("2", "by number: 0 to 1"), ("balanced_0", "did you mean 'balanced-0'")):
         assert study(folder, "--arm", wrong) == 2
         assert what in capsys.readouterr().err
 
@@ -139,7 +140,7 @@ def test_one_arm_by_number_or_name(folder: Path, stand_in: None, capsys: pytest.
 def test_an_array_of_tasks(folder: Path, stand_in: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each arm in its own process at the same time, two processes for each, and the report after them."""
     command = [sys.executable, str(STAND_IN), "study", str(folder / "study.yaml"), "--arm"]
-    tasks = [subprocess.Popen([*command, str(i % 4)], cwd=ROOT, stderr=subprocess.PIPE) for i in range(8)]
+    tasks = [subprocess.Popen([*command, str(i % 2)], cwd=ROOT, stderr=subprocess.PIPE) for i in range(4)]
     codes = []
     for task in tasks:
         _, said = task.communicate(timeout=120)
@@ -158,7 +159,7 @@ def test_a_dead_arm_does_not_stop_the_others(
     monkeypatch.setenv("STAND_IN_DIES", f"{stage} balanced-0")
     assert study(folder) == 3
     assert f"ba-eval: balanced-0: {stage} was ended by SIGKILL" in capsys.readouterr().err
-    assert {arm for arm, did in calls(folder) if did == "eval"} >= {"token-0", "token-1", "balanced-1"}
+    assert {arm for arm, did in calls(folder) if did == "eval"} >= {"base", "token-0"}
     monkeypatch.delenv("STAND_IN_DIES")
     before = len(calls(folder))
     assert study(folder) == 0
@@ -169,7 +170,7 @@ def test_a_dead_arm_does_not_stop_the_others(
 @pytest.mark.parametrize("stage", ["train", "eval", "report"])
 def test_killed_in_a_stage_and_run_again(folder: Path, stand_in: None, stage: str) -> None:
     """kill -9 of the study itself: its child goes with it, and the next one goes on."""
-    environment = os.environ | {"STAND_IN_WAITS": f"{stage} token-1"}
+    environment = os.environ | {"STAND_IN_WAITS": f"{stage} balanced-0"}
     command = [sys.executable, str(STAND_IN), "study", str(folder / "study.yaml")]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     mark = folder / "out" / f"waiting-{stage}"
@@ -223,14 +224,14 @@ def test_dry_run(folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().out
     assert not (folder / "out").exists()
     assert "0  token-0     step 0 of 4, not evaluated" in said
-    assert "left: 16 training steps, 9 checkpoints to evaluate (12 samples each)" in said
+    assert "left: 8 training steps, 5 checkpoints to evaluate (12 samples each)" in said
     assert "nothing was measured yet" in said and "CPU hours" in said
     assert study(folder, "--arm", "0") == 0
     capsys.readouterr()
     assert study(folder, "--dry-run") == 0
     said = capsys.readouterr().out
     assert "0  token-0     trained, evaluated" in said
-    assert "left: 12 training steps, 7 checkpoints" in said
+    assert "left: 4 training steps, 3 checkpoints" in said
     # 3.0 s a step is what the stand-in logs.
     assert "3.0 s a step, the median of 3 measured steps" in said
     assert study(folder) == 0
@@ -242,8 +243,8 @@ def test_dry_run(folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("seeds: 2", "seedz: 2"), r"study.yaml:6: unknown key 'seedz'; did you mean 'seeds'"),
-        (("seeds: 2", "seeds: [1, 1]"), r"study.yaml:6: seeds: one stands twice"),
+        (("seeds: [0]", "seedz: [0]"), r"study.yaml:6: unknown key 'seedz'; did you mean 'seeds'"),
+        (("seeds: [0]", "seeds: [1, 1]"), r"study.yaml:6: seeds: one stands twice"),
         (("rules: [token, balanced]", "rules: [token, balancd]"), r"study.yaml:5: .*did you mean 'balanced'"),
         (("steps: 4", "stepz: 4"), r"study.yaml:7: .*unknown key 'stepz'; did you mean 'steps'"),
         (("steps: 4", "seed: 1, steps: 4"), r"study.yaml:7: train.seed: leave it out; 'seeds' lists them"),
