@@ -40,7 +40,7 @@ class Walls:
             for path in ("/dev/zero", "/dev/urandom", "/dev/random"):
                 self.landlock.allow(path, linux.Landlock.READ)
             self.landlock.allow(os.path.join(self.home, "work"), self.landlock.all)
-        self.filter = seccomp.filter_program(self.level) if self.level else b""
+        self.filter = seccomp.filter_program(self.level, self.uid is not None) if self.level else b""
 
     @property
     def signals_stay_in(self) -> bool:
@@ -134,5 +134,5 @@ def drop_privileges(walls: Walls) -> None:
     if walls.level:
         program = walls.filter
         if not walls.signals_stay_in:
-            program = seccomp.filter_program(walls.level, own_signals_only=True, pid=os.getpid())
+            program = seccomp.filter_program(walls.level, False, own_signals_only=True, pid=os.getpid())
         seccomp.install(program)

@@ -85,9 +85,10 @@ class Landlock:
     EXECUTE = 1 << 0
     WRITE_FILE = 1 << 1
     LIST = 1 << 3
+    REFER = 1 << 13
 
     def __init__(self, files: bool = True) -> None:
-        """`files`: False for a domain that keeps in signals only, which takes ABI 6."""
+        """`files`: False for a domain that keeps in signals and refuses no file, which takes ABI 6."""
         self.abi = self.supported()
         if self.abi < 1:
             raise OSError("Landlock is not available")
@@ -97,9 +98,13 @@ class Landlock:
         self.scoped = self.abi >= 6
         if not files and not self.scoped:
             return
-        fields = (ctypes.c_uint64 * 3)(self.all * files, 3 * files * (self.abi >= 4), 3 * self.scoped)
+        # A domain that names no right would refuse moves between folders to every domain within it.
+        rights = self.all if files else self.REFER
+        fields = (ctypes.c_uint64 * 3)(rights, 3 * files * (self.abi >= 4), 3 * self.scoped)
         size = 24 if self.scoped else 16 if self.abi >= 4 else 8
         self.fd = check(libc.syscall(_LANDLOCK_CREATE, fields, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
+        if not files:
+            self.allow("/", self.REFER)
 
     @staticmethod
     def supported() -> int:

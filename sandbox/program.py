@@ -41,7 +41,7 @@ def _exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     if isinstance(error.code, int):
-        return error.code & 0xFF
+        return error.code & 0xFF if -(1 << 63) <= error.code < 1 << 63 else 0xFF
     print(error.code, file=sys.stderr)
     return 1
 
@@ -53,6 +53,7 @@ def _finish(module: ModuleType | None) -> int:
         threading._shutdown()
     atexit._run_exitfuncs()
     code = _flush()
+    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
     if module is not None:
         names = module.__dict__
         for key in [key for key in names if key[:1] == "_" and key != "__builtins__"] + list(names):
@@ -66,7 +67,7 @@ def _flush() -> int:
     code = 0
     for stream in (sys.stdout, sys.stderr):
         try:
-            if stream is not None:
+            if stream is not None and not getattr(stream, "closed", False):
                 stream.flush()
         except BaseException:
             code = 120

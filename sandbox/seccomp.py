@@ -20,9 +20,10 @@ _FCNTLS = (8, 10, 15, 1024, 1026, 1031)  # owner and signal of a file, leases, n
 _AF_UNIX, _AF_INET, _AF_INET6, _SOCK_STREAM = 1, 2, 10, 1
 # At level 2 a program's files lie in a folder of the machine and Landlock does not cover these.
 _ONLY_IN_NAMESPACES = (
-    "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat inotify_init inotify_init1 "
+    "chown fchown lchown fchownat utime utimes futimesat utimensat inotify_init inotify_init1 "
     "inotify_add_watch inotify_rm_watch socket connect bind listen sendmmsg"
 ).split()
+_ONLY_WITH_OWN_UID = "chmod", "fchmod", "fchmodat"
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -79,13 +80,16 @@ def _conditions(level: int, own_signals_only: bool, pid: int) -> dict[str, bytes
     return rules
 
 
-def filter_program(level: int, own_signals_only: bool = False, pid: int = 0) -> bytes:
-    """Returns the filter of `level` as BPF instructions. `own_signals_only`: no signals but to process `pid`, for
-    where neither a namespace, nor a uid, nor Landlock keeps them in."""
+def filter_program(level: int, own_uid: bool, own_signals_only: bool = False, pid: int = 0) -> bytes:
+    """Returns the filter of `level` as BPF instructions.
+
+    `own_uid`: the programs' uid owns no files but theirs. `own_signals_only`: no signals but to process `pid`, for
+    where neither a namespace, nor a uid, nor Landlock keeps them in.
+    """
     machine = platform.machine()
     calls = numbers(machine)
     if level != 1:
-        for name in _ONLY_IN_NAMESPACES:
+        for name in (*_ONLY_IN_NAMESPACES, *(() if own_uid else _ONLY_WITH_OWN_UID)):
             calls.pop(name, None)
     program = _step(_LOAD, 4) + _step(_EQUAL, _ARCH[machine], 1, 0) + _step(_RETURN, _KILL) + _step(_LOAD, 0)
     if machine == "x86_64":  # the x32 calls
