@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -67,7 +68,8 @@ def evaluate(config: dict[str, Any]) -> None:
     from ba_eval.checkpoint import resolve
     from tests.runs import make_run
 
-    name, n = parse_spec(config["benchmarks"][0])
+    name, asked = parse_spec(config["benchmarks"][0])
+    n = asked or 1
     benchmark = load(name)
     models, scores = {}, {}
     out = Path(config["out"])
@@ -97,19 +99,21 @@ def evaluate(config: dict[str, Any]) -> None:
 def study(arguments: list[str]) -> int:
     from ba_eval.cli import main
     from ba_eval.study import findings, run
-
-    run.train_words = lambda arm, file: [sys.executable, __file__, "train", str(file)]
-    run.eval_words = lambda file: [sys.executable, __file__, "eval", str(file)]
-    findings.write_plots = findings.write_report = lambda *_: []  # type: ignore[assignment]
-    gather = findings.gather
+    from ba_eval.study.gather import gather
 
     def waiting(asked: Any) -> Path:
         folder = gather(asked)
         at("report", "balanced-0", asked.out)
         return folder
 
-    findings.gather = waiting  # type: ignore[assignment]
-    return main(["study", *arguments])
+    def words(stage: str) -> Any:
+        return lambda *given: [sys.executable, __file__, stage, str(given[-1])]
+
+    with (
+        patch.multiple(run, train_words=words("train"), eval_words=words("eval")),
+        patch.multiple(findings, gather=waiting, write_plots=lambda *_: [], write_report=lambda *_: None),
+    ):
+        return main(["study", *arguments])
 
 
 if __name__ == "__main__":

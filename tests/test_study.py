@@ -15,9 +15,11 @@ import pytest
 
 from ba_eval.cli import main
 from ba_eval.errors import InputError
+from ba_eval.report import write_report
 from ba_eval.study import findings
 from ba_eval.study import run as study_run
 from ba_eval.study.config import load_study
+from ba_eval.study.plots import write_plots
 
 ROOT = Path(__file__).resolve().parent.parent
 STAND_IN = ROOT / "tests" / "study_child.py"
@@ -32,7 +34,6 @@ train: {{steps: 4, save_every: 2, prompts: 2, group: 4, micro_batch: 8, trl: {{u
 eval: {{benchmarks: ["held.yaml:2"], temperature: 1.0, max_tokens: 32}}
 gates: {{max_drop: ["held:avg=0.1"]}}
 """
-DRAW, REPORT = findings.write_plots, findings.write_report
 BENCHMARK = 'title: Held out\nkind: math\nprompt: "{problem}"\n'
 
 
@@ -78,8 +79,8 @@ ARMS = ("token-0", "balanced-0")
 def test_all_of_it(
     folder: Path, stand_in: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(findings, "write_plots", DRAW)
-    monkeypatch.setattr(findings, "write_report", REPORT)
+    monkeypatch.setattr(findings, "write_plots", write_plots)
+    monkeypatch.setattr(findings, "write_report", write_report)
     assert study(folder, "--set", "seeds=2") == 0  # how many
     said = capsys.readouterr()
     arms = (*ARMS, "token-1", "balanced-1")
@@ -277,3 +278,62 @@ def test_a_start_from_a_ready_configuration(folder: Path) -> None:
     assert arm.train.model == str(folder / "base")
     # What is evaluated is what training problems are kept apart from.
     assert arm.train.data.benchmarks == (str(folder / "held.yaml"),)
+
+
+@pytest.mark.slow
+@pytest.mark.engine
+@pytest.mark.timeout(2400)
+def test_for_real_with_kills(tmp_path: Path) -> None:
+    """A tiny model, real training and vLLM; kill -9 in training and while evaluating.
+
+    The rewards and gradient norms are those of an arm that nobody killed.
+    """
+    pytest.importorskip("trl", reason="training needs the train extra")
+    pytest.importorskip("vllm", reason="needs vLLM")
+    from tests.models import tiny_qwen3
+
+    tiny_qwen3(tmp_path / "base")
+    rows = [{"problem": f"Name digit {i % 10} of the list of item {i}.", "answer": str(i % 10)} for i in range(24)]
+    for name, chosen in (("train", rows[:16]), ("held", rows[16:])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chosen))
+    (tmp_path / "held.yaml").write_text(BENCHMARK)
+    file = tmp_path / "study.yaml"
+    file.write_text(
+        STUDY.format(out=tmp_path / "out").replace(
+            "prompts: 2, group: 4, micro_batch: 8,",
+            "prompts: 4, group: 4, micro_batch: 8, max_prompt: 300, max_response: 48, workers: 1, "
+            "reward: {grader: {extract: [boxed, last-number]}},",
+        )
+    )
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "ba_eval", "study", str(file)]
+
+    def kill_when(ready: Path, lines: int) -> None:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 900
+        while not (ready.is_file() and len(ready.read_text().splitlines()) >= lines):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    kill_when(out / "eval/base/samples/base/held.jsonl", 3)
+    kill_when(out / "arms/token-0/diagnostics.jsonl", 3)
+    kill_when(out / "eval/token-0/samples/token-0@4/held.jsonl", 3)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [arm for arm, stage in calls(tmp_path) if stage == "train"] == ["token-0", "balanced-0"]
+    alone = tmp_path / "alone"
+    words = [sys.executable, "-m", "ba_eval.train", str(out / "arms/token-0.yaml"), "--set", f"out={alone}"]
+    subprocess.run(words, cwd=ROOT, check=True, timeout=600, stdout=subprocess.DEVNULL)
+    logs = [[json.loads(line) for line in (at / "diagnostics.jsonl").open()] for at in (out / "arms/token-0", alone)]
+    assert [row["step"] for row in logs[0]] == [1, 2, 3, 4]
+    for name in ("reward", "grad_norm", "loss", "length/mean"):
+        assert [row[name] for row in logs[0]] == [row[name] for row in logs[1]], name
+    plan = json.loads((out / "run/plan.json").read_text())
+    for model in (model["name"] for model in plan["models"]):
+        samples = [json.loads(line) for line in (out / f"run/samples/{model}/held.jsonl").open()]
+        assert sorted((s["problem_id"], s["index"]) for s in samples) == sorted(
+            (problem, i) for problem in plan["benchmarks"][0]["problem_ids"] for i in range(2)
+        )
+    assert (out / "report.html").stat().st_size > 10_000

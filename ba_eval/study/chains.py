@@ -2,7 +2,7 @@
 
     python -m ba_eval.study.chains FOLDER [--steps N]
 
-A problem is a chain of lettered digits to add up, as `f3g8h5` (16). The model is a Qwen3 of under half a million
+A problem is a chain of lettered digits, as `f3g8h5`; the answer is the last digit of their sum (6). The model is a Qwen3 of 200,000
 parameters, trained from random weights on worked solutions in four styles, drawn at random for each example: the bare
 answer, totals two at a time, running totals, and running totals with a check from behind. So one prompt is answered at
 very different lengths, short answers are wrong more often, and what a response's length has to do with its reward is
@@ -53,7 +53,7 @@ Chain = list[tuple[str, int]]
 def draw(length: int, rng: random.Random) -> Chain:
     """A random chain."""
     start = rng.randrange(len(ascii_lowercase) - length + 1)
-    return [(letter, rng.randint(1, 9)) for letter in ascii_lowercase[start : start + length]]
+    return [(letter, rng.randrange(10)) for letter in ascii_lowercase[start : start + length]]
 
 
 def statement(chain: Chain) -> str:
@@ -62,12 +62,12 @@ def statement(chain: Chain) -> str:
 
 
 def total(chain: Chain) -> int:
-    """The answer."""
-    return sum(digit for _, digit in chain)
+    """The answer: the last digit of the sum."""
+    return sum(digit for _, digit in chain) % 10
 
 
 def solution(chain: Chain, style: str) -> str:
-    """A worked solution, ending in the boxed sum."""
+    """A worked solution, ending in the boxed answer."""
     lines: list[str] = []
     if style == "twos":
         lines = [f"{letter}:{total(chain[: at + 1])}" for at, (letter, _) in enumerate(chain) if at % 2]
@@ -150,11 +150,11 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=320,
-            hidden_size=96,
-            intermediate_size=256,
+            hidden_size=64,
+            intermediate_size=192,
             num_hidden_layers=3,
-            num_attention_heads=3,
-            num_key_value_heads=3,
+            num_attention_heads=2,
+            num_key_value_heads=2,
             head_dim=32,
             max_position_embeddings=512,
             tie_word_embeddings=True,
@@ -164,8 +164,8 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -
         )
     ).to(torch.float32)
     rng = random.Random(SEED + 1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.95), weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps, pct_start=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.95), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps, pct_start=0.1)
     loss = float("nan")
     start = time.monotonic()
     for step in range(1, steps + 1):
