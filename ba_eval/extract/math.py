@@ -8,12 +8,13 @@ of the text is taken only where a benchmark asks for it. Every scan is linear in
 import re
 from collections.abc import Sequence
 
-from ba_eval.extract.math_prose import Extraction, Method, answer_line, bare, closing, last_number
+from ba_eval.extract.math_closing import bare, closing, last_number
+from ba_eval.extract.math_prose import Extraction, Method, answer_line
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
 
 _BOX = re.compile(
-    r"(?:\\+(?:boxed|Boxed|fbox|framebox|bbox)|\x08oxed|(?<![A-Za-z])boxed(?=\s*\\?\{))\s*(?P<open>\\?\{|\(|\s?)"
+    r"(?:\\+(?:boxed|Boxed|fbox|framebox|bbox|mathboxed|boxd|(?:math)?box(?=\s*\{))|\x08oxed|(?<![A-Za-z])boxed(?=\s*\\?\{))\s*(?P<open>\\?\{|\(|\s?)"
 )
 _BOX_TOKENS = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.S)
 _SEPARATOR_NOISE = re.compile(
@@ -25,12 +26,14 @@ _CONCLUDING = re.compile(
     r"instead|rather|correct|should|be|becomes?|we|have|i)\b",
     re.I,
 )
+_OPEN_END = re.compile(r"(?<!\\)\$|\\[\])]|\n(?=\s*\S)")
 _BETWEEN_LIMIT = 80
 _BOX_LIMIT = 200_000
 
 
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
     """Returns the final answer of a response whose thinking block is already cut off."""
+    text = text[_final_channel(text) :]
     for method in methods:
         found = _EXTRACTORS[method](text)
         if found is None:
@@ -39,6 +42,14 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
             return later
         return found
     return Extraction(None)
+
+
+def _final_channel(text: str) -> int:
+    """Returns where the final channel starts, in the format of some models that write to several."""
+    for mark in ("<|channel|>final<|message|>", "assistantfinal"):
+        if (at := text.rfind(mark)) >= 0:
+            return at + len(mark)
+    return 0
 
 
 def _overruled(text: str, box: Extraction) -> Extraction | None:
@@ -66,11 +77,16 @@ def _boxed(text: str) -> Extraction | None:
     starts = _last_boxes(text)
     if not starts:
         return None
-    content, _, closed = _content(text, starts[-1])
+    content, end, closed = _content(text, starts[-1])
     last = begin = starts[-1].start()
     if not closed:
-        # A box that was cut off commits to nothing; an earlier, closed one is not the final word either.
-        return Extraction(content.strip() or None, "boxed", closed=False, start=begin)
+        # Cut off, a box commits to nothing, and an earlier, closed one is not the final word either. Where the formula
+        # or the line is over and the text goes on, a brace was forgotten.
+        garbled = _OPEN_END.search(text, end - len(content), end)
+        if garbled is None:
+            return Extraction(content.strip() or None, "boxed", closed=False, start=begin)
+        content = text[end - len(content) : garbled.start()]
+        return Extraction(content.strip() or None, "open box", start=begin)
     contents = [content]
     for match in reversed(starts[:-1]):
         previous, previous_end, previous_closed = _content(text, match, limit=begin)
@@ -95,7 +111,7 @@ def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:
         if at < 0:
             break
         begin = at
-        while begin > 0 and at - begin < 8 and text[begin - 1] in "\\bfBrame\x08":
+        while begin > 0 and at - begin < 8 and text[begin - 1] in "\\bfBrameth\x08":
             begin -= 1
         match = _BOX.search(text, begin, at + 16)
         if match and match.start() <= at and not (found and found[-1].start() == match.start()):
@@ -126,7 +142,8 @@ def _content(text: str, box: re.Match[str], limit: int | None = None) -> tuple[s
             depth -= 1
             if depth == 0:
                 return text[start : token.start()], token.end(), True
-    return text[start : min(stop, start + 2000)], stop, False
+    stop = min(stop, start + 2000)
+    return text[start:stop], stop, False
 
 
 def _adjacent(between: str) -> bool:

@@ -96,7 +96,9 @@ def test_a_final_answer_behind_the_box_overrules_it() -> None:
 
 def test_an_open_box_is_marked() -> None:
     found = extract_answer(r"so \boxed{12 + 3")
-    assert (found.answer, found.closed) == ("12 + 3", False)
+    assert (found.answer, found.method, found.closed) == ("12 + 3", "boxed", False)
+    found = extract_answer(r"so $\boxed{12 + 3$ is what we get")
+    assert (found.answer, found.method, found.closed) == ("12 + 3", "open box", True)
 
 
 def test_last_number_only_where_asked() -> None:

@@ -7,6 +7,7 @@ from ba_eval.grade.math.tokens import (
     ALIASES,
     BIG,
     CONSTANTS,
+    DOTS,
     FUNCTIONS,
     GREEK,
     MULTIPLY,
@@ -37,6 +38,7 @@ _BASE_WORDS = {
     "nine": "9",
     "ten": "10",
 }
+_REPEATED = re.compile(r"(?P<before>\d{0,10}?)(?:(?P<once>\d)(?P=once){2,}|(?P<twice>\d{2,12})(?P=twice)+)")
 _NEVER_SPLIT = frozenset(("Re", "Im", "lg", "det", "arg", "max", "min", "erf"))
 
 
@@ -150,13 +152,33 @@ class Atoms(Cursor):
             if base.isdigit() and 2 <= int(base[:4]) <= 64:
                 return ("base", token.lstrip("0") or "0", int(base))
             raise Unreadable("a subscript on a number")
-        if self.peek() == "\\overline" and "." in token and (period := self.text_ahead(1) or "").isdigit():
-            self.at += 1
-            self.take_group()
+        if "." in token and self.peek() in ("\\overline", "\\bar", "\\dot") and (period := self.period()):
             return ("num", _repeating(token, period))
+        if "." in token and self.peek() in DOTS and (shown := _REPEATED.fullmatch(token.partition(".")[2])):
+            self.at += 1
+            whole = token.partition(".")[0]
+            return ("num", _repeating(f"{whole}.{shown['before']}", shown["once"] or shown["twice"]))
+        if "." in token and self.peek() in DOTS and len(token) > 4 and self.kind(1) == "end":
+            self.at += 1
+            return literal_number(token)
         if self.kind() == "num" and "." in token:
             raise Unreadable("two numbers in a row")
         return literal_number(token)
+
+    def period(self) -> str:
+        """Reads the period of a decimal: digits under a bar, or from one dotted digit to the other; else nothing."""
+        digits = self.text_ahead(1) or ""
+        if not digits.isdigit():
+            return ""
+        dotted = self.take() == "\\dot"
+        self.take_group()
+        if dotted and self.kind() == "num" and self.peek().isdigit() and self.peek(1) == "\\dot":
+            digits += self.take()
+        if dotted and self.peek() == "\\dot" and (last := self.text_ahead(1) or "").isdigit():
+            self.at += 1
+            self.take_group()
+            digits += last
+        return digits
 
     def subscript(self) -> str:
         """Reads `_x`, `_{...}` into plain text."""
@@ -195,19 +217,35 @@ class Atoms(Cursor):
             name += "'"
         if name in ("e", "i"):
             return ("const", name)
+        inverse = ("^", "{", "-", "1", "}", "(")
+        if name in _FUNCTION_LETTERS and all(self.peek(i) == token for i, token in enumerate(inverse)):
+            return self.inverse(name)
         if self.peek() == "(":
             arguments = self.call_arguments(name)
+            if arguments is not None and name == "Gamma" and len(arguments) == 1:
+                return ("fn", "gamma", *arguments)
             if arguments is not None and name == "C" and len(arguments) == 2:
                 return ("fn", "binomial", *arguments)
             if arguments is not None:
                 return ("call", name, *arguments)
         return ("sym", name)
 
+    def inverse(self, name: str) -> Node:
+        """Reads the inverse of a named function: f^{-1}(x)."""
+        start = self.at
+        self.at += 5
+        arguments = self.call_arguments(name)
+        if arguments is None:
+            self.at = start
+            return ("sym", name)
+        return ("call", f"{name} inverse", *arguments)
+
     def call_arguments(self, name: str) -> tuple[Node, ...] | None:
         """Reads `(...)` after a letter as arguments where it is a function, not a factor: f(x), I(0), P(2, 3)."""
         plain = re.sub(r"[_'].*", "", name)
         lone = self.peek(2) in (")", ",") and self.kind(1) in ("num", "word", "cmd")
         zero = self.peek(1) == "0" and self.peek(2) == ")"
+        lone |= plain == "Gamma"
         choose = name == "C" and self.peek(2) == "," and self.peek(4) == ")"
         if not (zero or choose or (plain in _FUNCTION_LETTERS and lone)):
             return None
@@ -248,6 +286,8 @@ class Atoms(Cursor):
             node: Node = ("pow", argument, ("div", one, degree))
         elif name == "exp":
             node = ("pow", ("const", "e"), argument)
+        elif name == "cis":
+            node = ("pow", ("const", "e"), ("mul", ("const", "i"), argument))
         elif name == "factorial":
             node = ("fact", argument)
         elif name in ("log", "lg") and (base is not None or name == "lg"):
@@ -257,7 +297,7 @@ class Atoms(Cursor):
         else:
             skipped = {"list": 1, "set": 1, "tuple": 3}.get(argument[0])
             arguments = argument[skipped:] if skipped else (argument,)
-            node = ("fn", "ln" if name == "log" else name, *arguments)
+            node = ("fn", name, *arguments)
         if power is None:
             return node
         if power == ("neg", one) and name in ("sin", "cos", "tan", "cot"):

@@ -18,7 +18,7 @@ _UNICODE = {
     "⌈": r"\lceil ", "⌉": r"\rceil ", "∶": ":", "：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "⟨": r"\langle ",
     "⟩": r"\rangle ", "′": "'", "“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2009": r"\,",
     "\u202f": r"\,", "\u2061": "", "\u200b": "", "\ufeff": "", "€": r"\$", "£": r"\$", "¥": r"\$", "₹": r"\$",
-    "↔": " ", "∖": r"\setminus ",
+    "↔": " ", "∖": r"\setminus ", "¢": r"\text{ cents}", "∴": " ", "Ω": r"\Omega ",
 }  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -32,7 +32,21 @@ _BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
 _SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|(?<!\\)\$")
 _THOUSANDS = re.compile(
-    r"(?<=\d)\s*(?:\{\s*,\s*\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$))\s*(?=\d{3}(?!\d))"
+    r"(?<=\d)\s*(?:\{\s*,\s*\}|,\\!|\\,|\\;|\\!|,\\,|\{\\,\}|\\ |_(?=\d{3}(?:_\d{3})*$)|'(?=\d{3}(?:'\d{3})*$))\s*"
+    r"(?=\d{3}(?!\d))"
+)
+_GROUPED_DECIMALS = re.compile(r"\d\.\d{3}(?:\s*(?:\\[,;! ]|\{\\,\})\s*\d{1,3})+(?!\d)")
+_CURRENCY = re.compile(
+    r"(?:(?<![A-Za-z])(?:US|AU|CA|NZ|HK|A|C|S)\s*)?(?:\\\$)|\\(?:pounds|euro|yen|textdollar|texteuro|textsterling)(?![A-Za-z])\s*(?:\{\})?"
+)
+_CURRENCY_WORD = re.compile(r"^(?:Rs\.?|US|USD|EUR|GBP|INR|CNY|RMB|JPY|CAD|AUD|CHF)\s*(?=[\d.])")
+_COLOR = re.compile(r"\\(?:color|textcolor|colorbox)\s*\{\w+\}")
+_BASE_WORD = re.compile(
+    r"(?<=[0-9A-F)])\s*(?:\(|\\(?:text|mathrm)\s*\{\s*\(?)?\s*(?:in\s+)?base[\s-]*(?:\}\s*)?(\d+|[a-z]+)\s*[)}]*$", re.I
+)
+_COMBINATIONS = re.compile(
+    r"(?:\{\s*\})?[\^_]\s*\{?\s*(\w)\s*\}?\s*C\s*_\s*\{?\s*(\w)\s*\}?|(?<![A-Za-z])C\s*(?:_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?|"
+    r"\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?)"
 )
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
 _WRAPPED = re.compile(
@@ -59,6 +73,7 @@ _SCALE_WORD = re.compile(r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(thousand|mil
 _TIMES_LETTER = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
+_STARS = re.compile(r"^\*+|(?<![\^{*])\*+$")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _REPAIRS = (
     ("\x0crac", r"\frac"),
@@ -86,10 +101,11 @@ def _clean(s: str) -> str:
         s = _unicode(s)
     s = _CONTROL.sub("", s).strip()
     if "\\" in s or "$" in s:
-        s = s.replace(r"\$", "").replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
+        s = _CURRENCY.sub("", s).replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
         s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
-        while match := _WRAPPED.fullmatch(s):
+        s = _COLOR.sub("", s)
+        while (match := _WRAPPED.fullmatch(s)) and _balanced(match[1]):
             s = match[1].strip()
         s = _DELIMITERS.sub(" ", s)
         s = _PHANTOM.sub("", s)
@@ -97,6 +113,8 @@ def _clean(s: str) -> str:
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s)
         s = _ORDINAL.sub("", s)
+    s = _CURRENCY_WORD.sub("", s)
+    s = _GROUPED_DECIMALS.sub(lambda m: re.sub(r"[^\d.]", "", m[0]), s)
     s = _THOUSANDS.sub("", s)
     s = _DECIMAL_BRACE.sub(".", s)
     s = _RATIO_WORD.sub(":", s)
@@ -107,18 +125,33 @@ def _clean(s: str) -> str:
     s = _TEXT_BEFORE.sub("", s)
     s = _MINUS_WORD.sub("-", s)
     s = _SCALE_WORD.sub(lambda m: rf" \cdot 10^{{{_SCALES[m[1].lower()]}}}", s)
+    if "base" in s:
+        s = _BASE_WORD.sub(r"_{\1}", s)
+    if "C" in s:
+        s = _COMBINATIONS.sub(_binomial, s)
     s = _TIMES_LETTER.sub(r"\\times ", s)
     if "]" in s or "[" in s:
         s = _FOREIGN_OPEN.sub(lambda m: ("(" if m[1] == "]" else m[1]) + m[2] + (")" if m[3] == "[" else m[3]), s)
     if "or" in s or "and" in s:
         s = _GLUED.sub(r" \1 ", s)
     s = _SPACES.sub(" ", s).strip()
-    s = s.strip("*`\"' ").strip()
+    s = s.strip('`" ')
+    s = _STARS.sub("", s).strip('`" ')
+    if s.startswith("'"):
+        s = s.strip("' ")
     while s and s[-1] in ".,;:\\" and not s.endswith("..."):
         s = s[:-1].rstrip()
     while s.startswith("{") and s.endswith("}") and _balanced(s[1:-1]):
         s = s[1:-1].strip()
     return s
+
+
+def _binomial(match: re.Match[str]) -> str:
+    """Writes the older signs for combinations, ⁿCₖ, C(n over k) and its transposed form, as a binomial."""
+    if match[1]:
+        return rf"\binom{{{match[1]}}}{{{match[2]}}}"
+    n, k = sorted((int(match[3] or match[5]), int(match[4] or match[6])), reverse=True)
+    return rf"\binom{{{n}}}{{{k}}}" if n > 2 else match[0]
 
 
 def _unicode(s: str) -> str:

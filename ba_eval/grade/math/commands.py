@@ -1,6 +1,7 @@
 r"""Reads LaTeX commands: fractions, brackets, sets, environments, sums, styled text."""
 
 import re
+from fractions import Fraction
 
 from ba_eval.grade.math.atoms import Atoms, multiply
 from ba_eval.grade.math.tokens import (
@@ -11,6 +12,7 @@ from ba_eval.grade.math.tokens import (
     FUNCTIONS,
     GREEK,
     MULTIPLY,
+    RELATIONS,
     STYLED,
     TEXT,
     Unreadable,
@@ -20,6 +22,7 @@ from ba_eval.grade.math.tree import Node, mapped
 
 _ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
 _ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
+_VECTORS = names("mathbf boldsymbol bm hat widehat vec", "\\")
 _BETWEEN = {
     "lfloor": ("\\rfloor", "floor"),
     "lceil": ("\\rceil", "ceil"),
@@ -169,18 +172,40 @@ class Commands(Atoms):
         self.take_group()
         return node
 
+    def number_set(self, letter: str) -> Node:
+        r"""Reads what follows `\mathbb{R}`: ^+, ^*, _{>0}, _{\ge 0}; positive reals are the interval that they are."""
+        marks = {"+": ">", "-": "<", "*": "!=", "\\ast": "!=", "\\times": "!="}
+        start = self.at
+        if self.peek() in ("^", "_"):
+            self.at += 1
+            inner = self.take_group() if self.peek() == "{" else [self.take()]
+            sign = marks.get(inner[0]) if len(inner) == 1 else None
+            if inner[1:] == ["0"] and inner[0] in RELATIONS:
+                sign = RELATIONS[inner[0]]
+            if sign is not None:
+                if letter != "R":
+                    return ("sym", f"mathbb {letter} {sign}")
+                return ("rel", sign, ("sym", "x"), ("num", Fraction(0)))
+            self.at = start
+        return ("sym", f"mathbb {letter}")
+
     def styled(self, token: str) -> Node:
         if self.peek() != "{":
             if token in TEXT:
                 raise Unreadable("text without a group")
-            return self.argument()
+            return self.number_set(self.take()) if token == "\\mathbb" else self.argument()
         words = self.text_ahead()
         if words is None:
             raise Unreadable("an open group")
         plain = words.strip()
         if token == "\\mathbb":
             self.take_group()
-            return ("sym", f"mathbb {plain}")
+            return self.number_set(plain)
+        if token in _VECTORS and plain in ("i", "j", "k", "\\imath", "\\jmath"):
+            self.take_group()
+            return ("sym", f"unit {plain.lstrip(chr(92))[0]}")
+        if token == "\\overline" and re.search(r"\di|i\d|[+-]", plain.replace(" ", "")):
+            return ("fn", "conj", self.group())
         if token in DECORATED:
             if token == "\\overline" and re.fullmatch(r"[\d ]+", plain):
                 raise Unreadable("a row of digits under a bar")

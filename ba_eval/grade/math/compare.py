@@ -6,10 +6,21 @@ from fractions import Fraction
 
 from ba_eval.grade.math.equations import same_relation
 from ba_eval.grade.math.exact import TooLarge, exact
-from ba_eval.grade.math.forms import canonical, decimal, expanded, is_equation, point, readings, simple
+from ba_eval.grade.math.forms import (
+    canonical,
+    decimal,
+    expanded,
+    in_radians,
+    is_equation,
+    point,
+    readings,
+    remainder,
+    simple,
+)
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.regions import INEQUALITIES, same_region
 from ba_eval.grade.math.tree import Node, contains, one
+from ba_eval.grade.math.vectors import has_units, in_components
 
 MIN_DIGITS = 6
 """A decimal stands for an exact value only when it claims at least this many significant digits."""
@@ -24,6 +35,8 @@ class Comparison:
 
     absolute: Fraction | None = None
     relative: Fraction | None = None
+    marks: bool = False
+    """Whether degree signs count: one side says that it is in radians."""
     methods: set[str] = field(default_factory=set)
     troubles: list[str] = field(default_factory=list)
 
@@ -39,6 +52,8 @@ class Comparison:
             return self.congruences(gold, answer)
         if "rel" in (gold[0], answer[0]):
             return same_relation(gold, answer, self)
+        if has_units(gold) or has_units(answer):
+            gold, answer = in_components(gold, answer)
         gold, answer = expanded(gold), expanded(answer)
         if "tuple" in (gold[0], answer[0]):
             gold, answer = point(gold), point(answer)
@@ -48,10 +63,11 @@ class Comparison:
         return self.collections(gold, answer)
 
     def congruences(self, gold: Node, answer: Node) -> bool | None:
+        gold, answer = remainder(gold), remainder(answer)
         if gold[0] == answer[0] == "mod":
             return _all((self.equal(gold[2], answer[2]), self.equal(gold[1], answer[1])))
         # The modulus may be left out, by the gold or by the answer.
-        return self.equal(gold[1], answer) if gold[0] == "mod" else self.equal(gold, answer[1])
+        return self.equal(gold[1] if gold[0] == "mod" else gold, answer[1] if answer[0] == "mod" else answer)
 
     # -- lists, tuples, sets, matrices
 
@@ -131,6 +147,8 @@ class Comparison:
 
     def values(self, gold: Node, answer: Node) -> bool | None:
         unknown = False
+        if self.marks:
+            gold, answer = in_radians(gold), in_radians(answer)
         for a, b in readings(gold, answer):
             result = self.value(a, b)
             if result:

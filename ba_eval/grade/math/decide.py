@@ -12,6 +12,7 @@ from ba_eval.grade.math.compare import Comparison
 from ba_eval.grade.math.opinion import math_verify_agrees
 from ba_eval.grade.math.syntax import OverLimit, Unreadable, read
 from ba_eval.grade.math.tree import Node
+from ba_eval.grade.math.words import decide_words, in_symbols, is_wordy, labelled, plain_words, without_choice
 
 Decision = tuple[str, str, str]
 """(outcome, reason, method)"""
@@ -23,25 +24,43 @@ def decide(
     """Returns the decision on one pair; never raises for what an answer says."""
     if (known := fast.decide(gold, answer)) is not None and (known[0] or (absolute is None and relative is None)):
         return ("correct", "equal", known[1]) if known[0] else ("wrong", "not equal", known[1])
-    a, b = _in_symbols(clean(gold)), _in_symbols(clean(answer))
+    a, b = in_symbols(clean(gold)), in_symbols(clean(answer))
     if not b:
         return "wrong", "no answer", ""
     if max(len(a), len(b)) > MAX_LENGTH:
         return "undecided", "too long to compare", ""
-    if (words := _words(a, b)) is not None:
+    if (both := labelled(a)) is not None:
+        letter = decide_words(both[0], b)
+        if letter is not None and letter[0] and without_choice(b) == b:
+            return "correct", "equal", letter[1]
+        a = clean(both[1])
+    if (words := decide_words(a, b)) is not None:
         return ("correct", "equal", words[1]) if words[0] else ("wrong", "not equal", words[1])
-    return _trees(a, b, clean(unit), _fraction(absolute), _fraction(relative))
+    money = units.is_money(gold), units.is_money(answer)
+    return _trees(a, b, clean(unit), money, _fraction(absolute), _fraction(relative))
 
 
 def _fraction(value: float | None) -> Fraction | None:
     return None if value is None else Fraction(str(value))
 
 
-def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relative: Fraction | None) -> Decision:
-    gold, answer = _without_condition(gold), _without_condition(answer)
-    gold, gold_unit = units.split_unit(gold)
-    bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
-    gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1]
+def _trees(
+    gold: str,
+    answer: str,
+    unit: str,
+    money: tuple[bool, bool],
+    absolute: Fraction | None,
+    relative: Fraction | None,
+) -> Decision:
+    whole_gold = gold
+    gold, gold_unit = units.split_unit(_without_condition(gold))
+    bare, answer_unit = units.split_unit(_without_condition(answer), letters=not re.search("[A-Za-z]", gold))
+    gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1] or ("dollar" if money[0] else "")
+    answer_unit = answer_unit or ("dollar" if money[1] else "")
+    (gold, gold_unit, radians), (bare, answer_unit, others) = (
+        units.angles(gold, gold_unit),
+        units.angles(bare, answer_unit),
+    )
     factor = units.ratio(gold_unit, answer_unit)
     if factor is None:
         return "wrong", "other unit", "unit"
@@ -49,8 +68,11 @@ def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relativ
         bare = f"({bare})*({factor.numerator})/({factor.denominator})"
     golds, gold_trouble = _readings(gold)
     decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
-    candidates, trouble = _readings(_without_choice(bare), decimal)
+    candidates, trouble = _readings(without_choice(bare), decimal, True)
     if not golds:
+        if is_wordy(whole_gold) and is_wordy(answer):
+            same = plain_words(whole_gold) == plain_words(answer)
+            return ("correct", "equal", "text") if same else ("wrong", "not equal", "text")
         return "undecided", f"gold not read: {gold_trouble}", ""
     if not candidates:
         return ("undecided", trouble, "") if trouble.startswith(_OVER) else ("wrong", "answer not read", "")
@@ -58,7 +80,7 @@ def _trees(gold: str, answer: str, unit: str, absolute: Fraction | None, relativ
     methods: set[str] = set()
     for left in golds:
         for right in candidates:
-            comparison = Comparison(absolute=absolute, relative=relative)
+            comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
             try:
                 result = comparison.equal(left, right)
             except RecursionError:
@@ -106,18 +128,24 @@ def _as_text(unit: str) -> str:
 _OVER = "over the limit: "
 _LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")
+_DOTTED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:\.\d{3}){2,}")
+_INDIAN_THOUSANDS = re.compile(r"[-+]?\d{1,2}(?:,\d{2})+,\d{3}")
+_PERIOD = re.compile(r"([-+]?\d+\.\d*)\((\d+)\)")
+_OPEN_INEQUALITY = re.compile(r"(?:[<>]|\\(?:le|ge|lt|gt|leq|geq|leqslant|geqslant)(?![A-Za-z]))")
 _SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
 
 
 @lru_cache(maxsize=4096)
-def _readings(text: str, decimal: bool = False) -> tuple[tuple[Node, ...], str]:
+def _readings(text: str, decimal: bool = False, loose: bool = False) -> tuple[tuple[Node, ...], str]:
     """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers.
 
-    With `decimal` (the gold is a decimal) 1,5 may be one as well.
+    With `decimal` (the gold is a decimal) 1,5 may be one as well; with `loose` (an answer) 1,00,000 may be a number.
     """
     trees: list[Node] = []
     trouble = ""
-    for spelling in dict.fromkeys(_spellings(text, decimal)):
+    if _OPEN_INEQUALITY.match(text):
+        text = f"x {text}"
+    for spelling in dict.fromkeys(_spellings(text, decimal, loose)):
         try:
             trees.append(read(spelling))
         except OverLimit as error:
@@ -129,15 +157,22 @@ def _readings(text: str, decimal: bool = False) -> tuple[tuple[Node, ...], str]:
     return tuple(trees), trouble
 
 
-def _spellings(text: str, decimal: bool) -> Iterator[str]:
+def _spellings(text: str, decimal: bool, loose: bool) -> Iterator[str]:
     if _SPACED_THOUSANDS.fullmatch(text):
         yield text.replace(" ", "")
+        return
+    if _DOTTED_THOUSANDS.fullmatch(text):
+        yield text.replace(".", "")
         return
     # In brackets 100,200 are two numbers unless the list itself is spaced: (1,000, 2,000).
     packed = text[:1] in ("(", "[") and ", " not in text
     if _LIST_OF_THOUSANDS.search(text) and not packed and not re.search(r"(?<![\d,])0,", text):
         yield _LIST_OF_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
     yield text
+    if loose and _INDIAN_THOUSANDS.fullmatch(text):
+        yield text.replace(",", "")
+    if match := _PERIOD.fullmatch(text):
+        yield f"{match[1]}\\overline{{{match[2]}}}"
     match = _DECIMAL_COMMA.fullmatch(text)
     if (match and decimal) or (
         match
@@ -148,130 +183,6 @@ def _spellings(text: str, decimal: bool) -> Iterator[str]:
         yield f"{match[1]}{match[2]}.{match[3]}"
     elif match and match[2] == "0" and len(match[3]) > 1:
         yield f"{match[1]}0.{match[3]}"
-
-
-# -- words, choices, times
-
-_NOTHING = re.compile(
-    r"(?:there (?:is|are) )?no (?:real |integer |positive |such )?(?:solutions?|values?|numbers?)|none|dne|"
-    r"empty(?: set)?|emptyset|varnothing|does not exist|no such \w+"
-)
-_TEXT_COMMAND = re.compile(
-    r"\\(?:text(?:bf|it|rm|normal|sc|sf)?|mathrm|mathbf|mathit|mbox|operatorname|emph)(?![A-Za-z])\s*"
-)
-_CHOICE = re.compile(r"\(?([A-Ja-j])\)?")
-_CHOICE_PREFIX = re.compile(
-    r"(?:(?:option|choice|answer)\s*(?=.\b))?(?:\(([A-J])\)|([A-J])(?=[).:]|\s*[\d\\$]|\s*$))[).:\s]*(.*)", re.S | re.I
-)
-_TIME = re.compile(r"(\d{1,2}):(\d{2})\s*((?:[ap]\.?\s?m\.?)?)|(\d{1,2})()\s*([ap]\.?\s?m\.?)", re.I)
-_BASE = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:base\s*)?(\d+|[a-z]+)", re.I)
-_NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-    )
-}
-_WORDY = re.compile(r"[A-Za-z]{3,}")
-_MATH_WORDS = re.compile(
-    r"(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|cbrt|abs|floor|ceil|pi|inf|infinity|oo|max|min|gcd|lcm|mod|arcsin|arccos|arctan|asin|"
-    r"acos|atan|sinh|cosh|tanh|theta|alpha|beta|gamma|lambda|omega|sigma|delta|phi|rho|mu|tau|and|or|percent|percentage|pct)+"
-)
-
-
-def _in_symbols(text: str) -> str:
-    """Writes numbers and sets that stand in words: five, all real numbers."""
-    if len(text) > 40:
-        return text
-    words = plain_words(text)
-    if re.fullmatch(r"(?:the )?(?:set of )?(?:all )?real(?:s| numbers)|all reals", words):
-        return "\\mathbb{R}"
-    return _NUMBER_WORDS.get(words, text)
-
-
-def plain_words(text: str) -> str:
-    """Returns the words of a text answer in lower case, without LaTeX and punctuation."""
-    text = _TEXT_COMMAND.sub("", text)
-    return " ".join(re.findall(r"[a-z0-9]+", text.lower()))
-
-
-def _words(gold: str, answer: str) -> tuple[bool, str] | None:
-    """Decides golds that are words, a choice letter or a time of day; None where the gold is mathematics."""
-    inner = _TEXT_COMMAND.sub("", gold).replace("{", "").replace("}", "").strip()
-    given = _TEXT_COMMAND.sub("", answer).replace("{", "").replace("}", "").strip()
-    match = _CHOICE.fullmatch(inner)
-    if match and (match[1].isupper() or inner[0] == "("):
-        return _choice(match[1].upper(), given, strict="(" not in inner)
-    clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
-    if clock and other and max(int(c[2] or 0) for c in (clock, other)) < 60:
-        (hour, minute, half), (other_hour, other_minute, other_half) = (_time(c) for c in (clock, other))
-        same_half = half == other_half or not half or not other_half
-        return (hour, minute) == (other_hour, other_minute) and same_half, "time"
-    base, other_base = _BASE.fullmatch(inner), _BASE.fullmatch(given)
-    if base and other_base:
-        return _base(base) == _base(other_base), "base"
-    if _is_nothing(gold) and _is_nothing(answer):
-        return True, "text"
-    if not _is_text(gold, inner):
-        return None
-    left, right = plain_words(gold), plain_words(answer)
-    if left == right or left.replace(" ", "") == right.replace(" ", ""):
-        return True, "text"
-    return _members(left) == _members(right), "text"
-
-
-def _time(match: re.Match[str]) -> tuple[int, int, str]:
-    hour, minute, half = match[1] or match[4], match[2] or "0", match[3] or match[6] or ""
-    return int(hour), int(minute), re.sub(r"[^ap]", "", half.lower())
-
-
-def _base(match: re.Match[str]) -> tuple[str, str]:
-    return match[1].lstrip("0").upper(), _NUMBER_WORDS.get(match[2].lower(), match[2])
-
-
-def _is_nothing(text: str) -> bool:
-    return text in ("\\{\\}", "{}", "()") or bool(_NOTHING.fullmatch(plain_words(text)))
-
-
-def _members(words: str) -> list[str]:
-    """Returns the names of a list in words, in one order and without articles."""
-    return sorted(
-        re.sub(r"^(?:it is |it s |this is )?(?:the |a |an )?", "", part.strip())
-        for part in re.split(r"\b(?:and|or)\b", words)
-    )
-
-
-def _choice(letter: str, given: str, strict: bool) -> tuple[bool, str] | None:
-    match = _CHOICE_PREFIX.fullmatch(given)
-    if match:
-        return (match[1] or match[2]).upper() == letter, "choice"
-    if _CHOICE.fullmatch(given):
-        return given.strip("()").upper() == letter, "choice"
-    return None if strict else (False, "choice")
-
-
-def _is_text(gold: str, inner: str) -> bool:
-    letters = re.sub(r"[^A-Za-z ]", "", inner).strip()
-    if not letters:
-        return False
-    if (
-        re.fullmatch(r"\\(?:text|textbf|textit|textrm|mathrm|mbox)\s*\{[^{}]*\}", gold)
-        and len(letters) > 1
-        and not re.search(r"\d", inner)
-    ):
-        return not _MATH_WORDS.fullmatch(letters)
-    if re.search(r"[\\=<>^_+*/|]", inner) or re.match(r"[\d(\[{.-]", inner):
-        return False
-    words = _WORDY.findall(inner)
-    return bool(words) and any(not _MATH_WORDS.fullmatch(w.lower()) for w in words) and not re.search(r"\d", inner)
-
-
-def _without_choice(answer: str) -> str:
-    """Cuts a choice label before a value: `(C) 12`, `\\textbf{(C)} 12`."""
-    return re.sub(
-        r"^(?:\\(?:text|textbf|mathrm|mathbf)\s*\{\s*\(?[A-J]\)?[.:]?\s*\}|\(?[A-J]\)[.:]?|[A-J][.:](?=\s))\s*(?=\S)",
-        "",
-        answer,
-    )
 
 
 _NUMERAL = re.compile(r"\d+")

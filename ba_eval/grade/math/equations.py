@@ -53,7 +53,9 @@ def _equations(gold: Node, answer: Node, of: Comparing) -> bool | None:
         if canonical(name) == canonical(other):
             return of.equal(value, other_value)
         if _is_function(name) and _is_function(other):
-            return of.equal(value, _renamed(other_value, other, name))
+            # f(n) = n is f(x) = x, and y = x; it is not g(x) = x.
+            same = name[1] == other[1] or ("sym", "y") in (name, other)
+            return of.equal(value, _renamed(other_value, other, name)) if same else False
         if name[0] == other[0] and name[0] in ("ratio", "tuple"):
             return of.equal(name, other) and of.equal(value, other_value)
     if len(gold) != 4 or len(answer) != 4:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ba_eval.grade.math.exact import TooLarge, exact
-from ba_eval.grade.math.tree import Node, children, mapped, operators, symbols, terms
+from ba_eval.grade.math.tree import Node, children, contains, mapped, operators, symbols, terms
 
 MAX_SIGNS = 4
 MAX_CELLS = 400
@@ -44,6 +44,9 @@ def simple(node: Node) -> Node:
             node = value
         elif node[0] in ("add", "mul", "neg", "div", "pow") and any(part[0] in ("matrix",) for part in children(node)):
             return _matrix(node) or node
+        elif node[0] == "add" and len(node) == 3 and node[2][0] == "neg" and node[2][1][0] in ("set", "tuple", "union"):
+            # R - {0}: a difference of sets
+            return ("minus", node[1], node[2][1])
         else:
             return node
 
@@ -56,6 +59,8 @@ def _matrix(node: Node) -> Node | None:
         return _cells(parts[0], lambda cell: ("neg", cell))
     if kind == "div" and parts[0][0] == "matrix" and parts[1][0] != "matrix":
         return _cells(parts[0], lambda cell: ("div", cell, parts[1]))
+    if kind == "pow" and parts[1] in (("sym", "T"), ("sym", "top"), ("sym", "intercal")):
+        return ("matrix", tuple(zip(*parts[0][1], strict=True))) if len({*map(len, parts[0][1])}) == 1 else None
     if kind not in ("add", "mul"):
         return None
     total = parts[0]
@@ -103,6 +108,29 @@ def _joined(kind: str, left: Node, right: Node) -> Node | None:
         "matrix",
         tuple(tuple(("add", *(("mul", x, y) for x, y in zip(r, c, strict=True))) for c in columns) for r in a),
     )
+
+
+def remainder(node: Node) -> Node:
+    """Works out 3^{100} mod 7 where both are whole numbers: (mod, 4, 7)."""
+    if node[0] != "mod":
+        return node
+    (kind, *parts), modulus = node[1], exact(node[2])
+    if modulus is None or modulus.denominator != 1 or not 0 < modulus < 10**18:
+        return node
+    if kind == "pow":
+        base, exponent = (_whole(part) for part in parts)
+        if base is not None and exponent is not None and exponent >= 0:
+            return ("mod", ("num", Fraction(pow(base, exponent, int(modulus)))), node[2])
+    value = _whole(node[1])
+    return node if value is None else ("mod", ("num", Fraction(value % int(modulus))), node[2])
+
+
+def _whole(node: Node) -> int | None:
+    try:
+        value = exact(node)
+    except TooLarge:
+        return None
+    return int(value) if value is not None and value.denominator == 1 else None
 
 
 # -- plus or minus
@@ -156,14 +184,36 @@ def point(node: Node) -> Node:
 # -- marks and decimals
 
 
+def in_radians(node: Node) -> Node:
+    """Writes degrees out, so that none can be left out."""
+    if node[0] == "deg":
+        return ("mul", node[1], ("div", ("const", "pi"), ("num", Fraction(180))))
+    return mapped(node, in_radians)
+
+
 def readings(gold: Node, answer: Node) -> list[tuple[Node, Node]]:
-    """Percent and degree signs mean what they say, or are left out on both sides."""
+    """Percent and degree signs mean what they say, or are left out on both sides.
+
+    A bare log is the natural one or, on both sides, the decimal one.
+    """
     pairs = [(gold, answer)]
+    if contains(gold, _BARE_LOG) or contains(answer, _BARE_LOG):
+        pairs.append((_decimal_logs(gold), _decimal_logs(answer)))
     for mark in ("percent", "deg"):
         left, right = _without(gold, mark), _without(answer, mark)
         if left is not gold or right is not answer:
             pairs.append((left, right))
     return pairs
+
+
+_BARE_LOG = frozenset({"log"})
+
+
+def _decimal_logs(node: Node) -> Node:
+    node = mapped(node, _decimal_logs)
+    if node[:2] == ("fn", "log"):
+        return ("div", ("fn", "ln", *node[2:]), ("fn", "ln", ("num", Fraction(10))))
+    return node
 
 
 def _without(node: Node, mark: str) -> Node:

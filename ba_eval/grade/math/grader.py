@@ -16,12 +16,13 @@ from ba_eval.grade.math import fast, suspicion
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.options import MathOptions
 from ba_eval.grade.math.pool import Pool
+from ba_eval.grade.math.units import is_money
 from ba_eval.grade.verdict import Outcome, Verdict
 
 VERSION = "math 1"
 _REMEMBERED = 20_000
 _SHOWN = 2000
-_UNASKED = ("closing", "bare", "last-number")
+_UNASKED = ("open box", "closing", "bare", "last-number")
 """Places of an answer that no prompt asks for."""
 Reply = dict[str, Any]
 
@@ -81,8 +82,8 @@ class MathGrader:
             # What stands last in a text that was cut is no closing line.
             methods = tuple(m for m in methods if m in ("boxed", "answer-line"))
         found = extract_answer(text, methods)
-        if found.answer is None or (cut and not found.closed):
-            flags = ["cut inside the box"] if cut and not found.closed else []
+        if found.answer is None or not found.closed or (cut and found.method == "open box"):
+            flags = [] if found.closed else ["cut inside the box"]
             return Extraction(None, found.method, found.closed), ("truncated" if cut else "no answer", flags)
         return found, None
 
@@ -94,7 +95,7 @@ class MathGrader:
         reply = self._decide(golds, answer, unit, absolute, self.options.relative_tolerance)
         tail = (response or answer)[-2000:]
         shown = _encodable(answer[:_SHOWN])
-        place, expected = found.method, found.closed and found.method not in _UNASKED
+        place, expected = found.method, found.method not in _UNASKED
 
         def verdict(value: Reply) -> Verdict:
             outcome: Outcome = value["outcome"]
@@ -135,7 +136,7 @@ class MathGrader:
             return _reply("wrong", "not equal", plain[0][1] if plain[0] else "")
         if len(answer) > MAX_LENGTH and len(clean(answer)) > MAX_LENGTH:
             return _reply("undecided", "too long to compare", "")
-        key = (golds, clean(answer), unit, absolute, relative)
+        key = (golds, clean(answer), is_money(answer), unit, absolute, relative)
         with self._lock:
             known = self._known.get(key)
             if known is not None:

@@ -20,7 +20,7 @@ _RANGES = (6, 40, 300)
 """Whole numbers are drawn up to each of these in turn."""
 _CORNERS = frozenset({"abs", "min", "max", "sgn"})
 _SAME_NAME = names("sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf")
-_INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "binomial", "gcd", "lcm", "big"})
+_INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "gamma", "binomial", "gcd", "lcm", "big"})
 
 
 class Undefined(Exception):
@@ -143,15 +143,18 @@ def _function(name: str, values: list[Any], mp: Any) -> Any:
         if abs(value - nearest) < mp.mpf(10) ** (-mp.dps // 2):
             return nearest
         return mp.floor(value) if name == "floor" else mp.ceil(value)
-    if name == "ln":
+    if name in ("ln", "log"):
         if value == 0:
             raise Undefined("ln 0")
         return mp.log(value)
+    if name == "gamma":
+        return _factorial(value - 1, "fact", mp)
     if abs(value) > 10**7 and name not in ("abs", "sgn", "Re", "Im", "arg"):
         raise TooLarge(name)
     functions: dict[str, Callable[[Any], Any]] = {
         "abs": abs,
         "sgn": mp.sign,
+        "conj": mp.conj,
         "Re": mp.re,
         "Im": mp.im,
         "arcsinh": mp.asinh,

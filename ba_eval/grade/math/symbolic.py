@@ -6,9 +6,9 @@ from ba_eval.grade.math.tokens import names
 from ba_eval.grade.math.tree import Node
 
 _FUNCTIONS = {
-    "ln": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min", "max": "Max",
-    "gcd": "gcd", "lcm": "lcm", "Re": "re", "Im": "im", "arg": "arg", "sgn": "sign", "erf": "erf", "arcsinh": "asinh",
-    "arccosh": "acosh", "arctanh": "atanh",
+    "ln": "log", "log": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min",
+    "max": "Max", "gcd": "gcd", "lcm": "lcm", "Re": "re", "Im": "im", "arg": "arg", "sgn": "sign", "erf": "erf",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
 _FUNCTIONS |= {n: n for n in names("sin cos tan cot sec csc asin acos atan acot sinh cosh tanh coth")}
 

@@ -126,7 +126,8 @@ def names(text: str, prefix: str = "") -> frozenset[str]:
 
 FUNCTIONS = names(
     "sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan acot sinh cosh tanh coth ln log lg exp "
-    "sqrt cbrt abs floor ceil ceiling arcsinh arccosh arctanh min max gcd lcm binomial factorial Re Im sgn det arg erf"
+    "sqrt cbrt abs floor ceil cis ceiling arcsinh arccosh arctanh min max gcd lcm binomial factorial Re Im sgn det arg "
+    "erf"
 )
 ALIASES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "ceiling": "ceil", "arccot": "acot"}
 GREEK = names(
@@ -144,9 +145,10 @@ CONSTANTS = {
 RELATIONS = {
     "=": "=", "==": "=", "\\equiv": "=", "\\coloneqq": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "!=": "!=",
     "\\lt": "<", "\\gt": ">", "\\le": "<=", "\\leq": "<=", "\\leqslant": "<=", "\\leqq": "<=", "\\ge": ">=",
-    "\\geq": ">=", "\\geqslant": ">=", "\\geqq": ">=", "\\ne": "!=", "\\neq": "!=", "\\approx": "~", "\\simeq": "~",
-    "\\sim": "~", "\\doteq": "~", "\\propto": "~", "\\in": "in", "\\notin": "notin", "\\to": "to", "\\rightarrow": "to",
-    "\\mapsto": "to", "\\Rightarrow": "to", "\\implies": "to", "\\longrightarrow": "to",
+    "\\geq": ">=", "\\ngtr": "<=", "\\nless": ">=", "\\nleq": ">", "\\ngeq": "<", "\\geqslant": ">=", "\\geqq": ">=",
+    "\\ne": "!=", "\\neq": "!=", "\\approx": "~", "\\simeq": "~", "\\sim": "~", "\\doteq": "~", "\\propto": "~",
+    "\\in": "in", "\\notin": "notin", "\\to": "to", "\\rightarrow": "to", "\\mapsto": "to", "\\Rightarrow": "to",
+    "\\implies": "to", "\\longrightarrow": "to",
 }  # fmt: skip
 TEXT = names("text textbf textit textrm textnormal mbox textsf texttt hbox textup", "\\")
 DECORATED = names(

@@ -9,12 +9,14 @@ _GROUP = (
     r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{(?:[^{}]|\{[^{}]*\})*\}"
 )
 _PLAIN = r"[A-Za-z]+\.?"
+_SYMBOL = rf"(?:\\mu\s*{_GROUP}|(?:[kM]|\\(?:text|mathrm)\s*\{{\s*[kM]\s*\}})?\s*\\Omega(?![A-Za-z]))"
 _POWER = r"(?:\s*\^\s*(?:\{\s*[-+]?\d+\s*\}|[-+]?\d))?"
 _JOIN = r"\s*(?:/|\\cdot|\\times|\*|\\per|-)?\s*"
-_MARKED = re.compile(rf"(?P<unit>(?:(?:/\s*)?{_GROUP}{_POWER}{_JOIN})+)$")
+_MARKED = re.compile(rf"(?P<unit>(?:(?:/\s*)?(?:{_SYMBOL}|{_GROUP}){_POWER}{_JOIN})+)$")
 _WORDS = re.compile(
     rf"(?<=[\d}})\]%.])(?P<unit>\s*(?:per\s+)?(?:{_PLAIN}{_POWER}(?:\s*/\s*|\s+|\s*\\cdot\s*)?){{1,6}})$"
 )
+_QUOTIENT = re.compile(rf"(?<=[\d}})\]\s,~])\\frac\s*\{{\s*({_GROUP}{_POWER})\s*\}}\s*\{{\s*({_GROUP}{_POWER})\s*\}}$")
 _POWER_FIRST = re.compile(r"(?<=\d)\s*(?P<unit>(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
 
 _LENGTH, _TIME, _MASS, _VOLUME, _ANGLE, _MONEY, _SPEED = "length", "time", "mass", "volume", "angle", "money", "speed"
@@ -39,6 +41,10 @@ _define(_TIME, 60, "min", "minute")
 _define(_TIME, 3600, "h", "hr", "hour")
 _define(_TIME, 86400, "day")
 _define(_TIME, 604800, "week", "wk")
+_define(_LENGTH, "1/1000000000", "nm", "nanometer", "nanometre")
+_define(_LENGTH, "1/1000000", "µm", "μm", "mum", "micrometer", "micrometre", "micron")
+_define(_TIME, "1/1000", "ms", "millisecond")
+_define(_TIME, "1/1000000", "µs", "mus", "microsecond")
 _define(_MASS, "1/1000000", "mg", "milligram")
 _define(_MASS, "1/1000", "g", "gram", "gm")
 _define(_MASS, 1, "kg", "kilogram", "kilo")
@@ -47,8 +53,22 @@ _define(_MASS, "45359237/100000000", "lb", "pound")
 _define(_MASS, "45359237/1600000000", "oz", "ounce")
 _define(_VOLUME, "1/1000", "ml", "milliliter", "millilitre")
 _define(_VOLUME, 1, "l", "liter", "litre")
+_define(_VOLUME, "3785411784/1000000000", "gallon", "gal")
+_define(_VOLUME, "3785411784/4000000000", "quart", "qt")
+_define(_VOLUME, "3785411784/8000000000", "pint")
+_define(_VOLUME, "3785411784/16000000000", "cup")
 _define(_MONEY, 1, "dollar", "usd", "euro", "yuan", "buck")
-_define(_MONEY, "1/100", "cent")
+_define(_MONEY, "1/100", "cent", "penny", "pennie")
+for _name, _symbols in {"energy": ("J", "joule"), "power": ("W", "watt"), "force": ("N", "newton"),
+                        "frequency": ("Hz", "hertz"), "voltage": ("V", "volt"), "pressure": ("Pa", "pascal"),
+                        "resistance": ("Omega", "ohm"), "current": ("A", "ampere", "amp")}.items():  # fmt: skip
+    for _symbol in _symbols:
+        _define(_name, 1, _symbol)
+        for _prefix, _word, _scale in (("m", "milli", "1/1000"), ("k", "kilo", "1000"), ("M", "mega", "1000000")):
+            _define(_name, _scale, (_prefix if _symbol == _symbols[0] else _word) + _symbol)
+_define("energy", "1602176634/10000000000000000000000000000", "eV")
+_define("energy", "1602176634/10000000000000000000000000", "keV")
+_define("energy", "1602176634/10000000000000000000000", "MeV")
 _define(_ANGLE, 1, "degree", "deg", "°")
 _define("radian", 1, "radian", "rad")
 _define("percent", 1, "percent", "pct", "percentage", "%")
@@ -58,7 +78,7 @@ _KEPT_WORDS = names(
 )
 _SHORT = names(
     "cm mm km m ft in yd mi kg g mg lb lbs oz s sec min h hr hrs ml mL L l mph kmh rpm V J W N Hz eV K A Pa mol "
-    "kJ kW nm amu F C cc sq usd th st nd rd"
+    "kJ kW MW nm amu F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz MHz GHz kPa atm"
 )
 _TEMPERATURE = re.compile(
     r"\s*\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm|mbox|textrm)\s*\{)?\s*(?P<scale>C|F|K|Celsius|Fahrenheit)\s*\}?$"
@@ -70,9 +90,12 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
 
     With `letters` a letter right behind a number may be a unit too (`5m`), which is otherwise a product.
     """
+    if (mixed := _compound(text)) is not None:
+        return mixed
+    text = _QUOTIENT.sub(r"\1/\2", text)
     if (match := _TEMPERATURE.search(text)) and match.start():
         return text[: match.start()], "degrees " + match["scale"][0]
-    match = _MARKED.search(text) if text.endswith("}") or text[-1:].isdigit() else None
+    match = _MARKED.search(text) if text.endswith(("}", "\\Omega")) or text[-1:].isdigit() else None
     if match is None:
         match = _POWER_FIRST.search(text) or _WORDS.search(text)
         if match is None or not _is_unit(match["unit"], letters):
@@ -81,6 +104,7 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
     unit = _spell(match["unit"])
     if (
         not value
+        or re.search(r"\\mathbf\s*\{\s*[A-Za-z]\s*\}", match["unit"])
         or not re.search(r"[\dA-Za-z}\])]$|%$", value)
         or value.endswith(("^", "_", "=", "(", "+", "-"))
         or _is_words(unit)
@@ -89,6 +113,53 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
     if unit.split(" ")[0] in ("or", "and"):
         return text, ""
     return value, unit
+
+
+_MONEY_SIGN = re.compile(r"\\\$|[€£¥₹]|^\s*\$\s*[\d.,]+\s*$|\\(?:pounds|euro|yen|textdollar)(?![a-z])")
+
+
+def is_money(answer: str) -> bool:
+    """Tells whether a text, as it was before cleaning, bears a currency sign."""
+    return bool(_MONEY_SIGN.search(answer))
+
+
+def angles(value: str, unit: str) -> tuple[str, str, bool]:
+    """Writes degrees as the sign; returns (value, unit, whether it was said to be in radians)."""
+    if unit in ("radian", "radians", "rad", "rads"):
+        return value, "", True
+    if unit in ("degree", "degrees", "deg", "°") and re.fullmatch(r"(?!.*\b(?:and|or)\b)[^,;=<>&]*", value):
+        return f"({value})^\\circ", "", False
+    return value, unit, False
+
+
+_COMPOUND_PART = r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)\.?"
+_COMPOUND = re.compile(rf"\s*{_COMPOUND_PART}(?:\s*,?\s*(?:and\s+)?{_COMPOUND_PART}){{1,2}}\s*")
+_ARC = re.compile(
+    r"(\d+)\s*\^\s*\{?\s*\\circ\s*\}?\s*(\d+(?:\.\d+)?)\s*(?:'(?!')|\^\s*\{?\s*\\prime\s*\}?(?!\^))\s*"
+    r"(?:(\d+(?:\.\d+)?)\s*(?:''|\"|\^\s*\{?\s*\\prime\s*\\prime\s*\}?))?"
+)
+
+
+def _compound(text: str) -> tuple[str, str] | None:
+    """Adds up 1 hour 30 minutes, 3 dollars and 5 cents, 5 feet 6 inches, 30° 15': (value, first unit)."""
+    if len(text) > 100:
+        return None
+    if arc := _ARC.fullmatch(text):
+        total = Fraction(arc[1]) + Fraction(arc[2]) / 60 + Fraction(arc[3] or 0) / 3600
+        return f"\\frac{{{total.numerator}}}{{{total.denominator}}}^\\circ", ""
+    plain = re.sub(r"\\(?:text|mathrm|mbox|textrm)\s*\{([^{}]*)\}", r" \1 ", text).replace("\\", " ")
+    if not _COMPOUND.fullmatch(plain):
+        return None
+    parts = [(Fraction(number), measure(unit), unit) for number, unit in re.findall(_COMPOUND_PART, plain)]
+    sizes = [known[1] for _, known, _ in parts if known]
+    if (
+        len(sizes) < len(parts)
+        or len({known[0] for _, known, _ in parts if known}) > 1
+        or sorted(set(sizes))[::-1] != sizes
+    ):
+        return None
+    total = sum(number * size for (number, _, _), size in zip(parts, sizes, strict=True)) / sizes[0]
+    return f"{total.numerator}/{total.denominator}", parts[0][2]
 
 
 def _is_words(unit: str) -> bool:
@@ -115,6 +186,8 @@ def _spell(unit: str) -> str:
         r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)(?![A-Za-z])", "", unit
     )
     unit = re.sub(r"\\(?:cdot|times)|[*~]", " ", unit)
+    unit = re.sub(r"\\mu\s*\{?\s*", "mu", unit)
+    unit = re.sub(r"([kM])\s*\}?\s*\\Omega", r"\1Omega", unit)
     unit = re.sub(r"[{}\\,()]", "", unit)
     unit = " ".join(unit.split()).strip(" .-")
     unit = re.sub(r"\s*\^\s*", "^", unit)

@@ -1,0 +1,132 @@
+r"""Answers that stand where nobody asked for one: closing statements, a bare answer, the last number."""
+
+import re
+from collections import deque
+
+from ba_eval.extract.math_prose import (
+    BOLD,
+    MATH_SPAN,
+    NUMBER,
+    SENTENCE_END,
+    VALUE,
+    WORD,
+    Extraction,
+    Masked,
+    inner,
+    span_text,
+    trim,
+    value_of,
+    without_boilerplate,
+)
+
+# -- closing lines
+
+_CONCLUDING = re.compile(
+    r"\b(?:therefore|thus|hence|so|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total)\b",
+    re.I,
+)
+_ITEM = rf"(?:{VALUE}|[^\s.,]*\d[^\s,]*)"
+_STATEMENT = re.compile(
+    rf"\b(?:is|are|equals?)\s+({_ITEM}(?:(?:\s*[,;]\s*(?:and|or)?\s*|\s+(?:and|or)\s+){_ITEM})*)[.\s]*$"
+)
+_PLAIN_STATEMENT = re.compile(r"\W*(?:the|this|it|its|there|so|which|x|y|n)\b", re.I)
+_REMARK = re.compile(r"\s+\((?=[A-Za-z]{2})[^()]*\)(?=[.\s]*$)")
+_LABEL = re.compile(r"[\W_]*(?:ans|answer|result|solution|output|value|total)\b[*_\s]{0,4}[.:=][*_\s]{0,4}(?=\S)", re.I)
+_CHOICE = re.compile(
+    r"\b(?:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}(?![\w'])"
+    r"(?!.*\b(?:not|wrong|incorrect|eliminate|rule)\b)"
+)
+
+
+def closing(text: str) -> Extraction | None:
+    """Bold text, a concluding sentence or display math in the last lines."""
+    tail = without_boilerplate(text[-6000:]).rstrip()[-3000:]
+    lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
+    for line in reversed(lines[-3:]):
+        bold = [b for b in BOLD.findall(line) if not b.rstrip().endswith(":")]
+        if bold and (re.search(r"\d|\\", bold[-1]) or re.fullmatch(r"\W*\w{1,12}\W*", bold[-1])):
+            return Extraction(inner(bold[-1].strip()), "closing")
+    if lines and (label := _LABEL.match(lines[-1])) and (found := bare(lines[-1][label.end() :])):
+        return Extraction(found.answer, "closing")
+    masked = Masked(tail)
+    if (strong := _emphasised(masked)) is not None:
+        return Extraction(strong, "closing")
+    sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
+    for sentence in reversed(sentences[-2:]):
+        if _CONCLUDING.search(sentence) and (found := _stated(sentence, masked)):
+            return found
+    if sentences and (choice := _CHOICE.search(sentences[-1])):
+        return Extraction(choice[1], "closing")
+    plain = bool(sentences) and (len(sentences) == 1 or _PLAIN_STATEMENT.match(sentences[-1]))
+    if plain and (match := _STATEMENT.search(sentences[-1])):
+        return Extraction(masked.shown(trim(match[1])), "closing")
+    if masked.spans and sentences and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
+        return Extraction(_with_neighbours(sentences[-1], last[-1], masked), "closing")
+    return None
+
+
+def _stated(sentence: str, masked: Masked) -> Extraction | None:
+    if choice := _CHOICE.search(sentence):
+        return Extraction(choice[1], "closing")
+    found = value_of(sentence, masked, True)
+    return Extraction(found, "closing") if found else None
+
+
+_STRONG = re.compile(r"\\(?:mathbf|boldsymbol|bm)\s*\{[^{}]*\d")
+
+
+def _emphasised(masked: Masked) -> str | None:
+    """Returns the formula in bold digits that stands in the last three math spans."""
+    for span in reversed(masked.spans[-3:]):
+        text = span_text(span)
+        if _STRONG.search(text):
+            pieces = [
+                p for p in re.split(r",\s+(?![^{(]*[)}])|,?\s*\\text\s*\{\s*(?:and|or)\s*\}", text) if _STRONG.search(p)
+            ]
+            return ", ".join(pieces) if pieces else text
+    return None
+
+
+def _with_neighbours(sentence: str, span: str, masked: Masked) -> str:
+    """Returns the last math span of a sentence, the list that it ends and a percent sign behind it included."""
+    end = sentence.rindex(span) + len(span)
+    start = re.search(r"(?:\x00\d+\x00\s*(?:,|;|,?\s*(?:and|or))\s*)*$", sentence[: end - len(span)])
+    after = re.match(r"\s*\\?%|\s*(?:percent|pct|percentage)\b", sentence[end:])
+    return masked.shown((start[0] if start else "") + span) + (" \\%" if after else "")
+
+
+# -- bare answers and last numbers
+
+
+_HEDGE = re.compile(
+    r"about|approximately|approx|roughly|exactly|answer|around|option|choice|sin|cos|tan|ln|log|sqrt|pi|exp", re.I
+)
+
+
+def bare(text: str) -> Extraction | None:
+    """A response that is nothing but an answer: a formula, a number with a unit, a word or two."""
+    line = text.strip()
+    if not line or len(line) > 400 or "\n" in line or "boxed" in line:
+        return None
+    span = MATH_SPAN.fullmatch(line)
+    if span:
+        return Extraction(span_text(span), "bare")
+    plain = re.sub(r"\\[A-Za-z]+\*?|\{[A-Za-z]+\}", "", line)
+    words = WORD.findall(plain)
+    number = re.search(r"\d", plain)
+    before = WORD.findall(plain[: number.start()]) if number else []
+    if len(words) > 3 or not all(map(_HEDGE.fullmatch, before)):
+        return None
+    return Extraction(trim(line), "bare") if trim(line) else None
+
+
+def last_number(text: str) -> Extraction | None:
+    """The last number of the text: only for benchmarks that are graded so."""
+    for width in (400, 20_000, 1_000_000):
+        last = deque(NUMBER.finditer(text, max(0, len(text) - width)), maxlen=1)
+        if last:
+            found = last[0]
+            return Extraction(found[0].strip(), "last-number", start=found.start())
+        if width >= len(text):
+            break
+    return None
