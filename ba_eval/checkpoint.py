@@ -176,7 +176,7 @@ def _from_hub(repo: str, *, fetch: bool) -> tuple[Path, bool]:
         for weight_pattern in ("*.safetensors", "*.bin"):
             wanted = [*_HUB_FILES, weight_pattern]
             if not fetch and not unreachable:
-                files = snapshot_download(repo, allow_patterns=wanted, dry_run=True)
+                files = snapshot_download(repo, allow_patterns=wanted, dry_run=True, tqdm_class=_no_bar())
                 if any(file.will_download and file.filename.endswith(weight_pattern[1:]) for file in files):
                     return Path(snapshot_download(repo, allow_patterns=list(_HUB_FILES))), False
             folder = Path(snapshot_download(repo, allow_patterns=wanted, local_files_only=bool(unreachable)))
@@ -200,6 +200,17 @@ def _from_hub(repo: str, *, fetch: bool) -> tuple[Path, bool]:
         raise MachineError(f"{repo}: the hub failed: {str(error).splitlines()[0]}; run the command again") from None
     except OSError as error:
         raise MachineError(f"{repo}: download failed: {error}; mend that and run the command again") from None
+
+
+def _no_bar() -> Any:
+    """A progress bar that is not shown."""
+    import tqdm.asyncio as bars
+
+    class Hidden(bars.tqdm):  # type: ignore[misc, unused-ignore]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **{**options, "disable": True})
+
+    return Hidden
 
 
 def _adapter_base(folder: Path) -> tuple[Path, int]:

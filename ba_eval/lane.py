@@ -7,12 +7,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from ba_eval.config import RunConfig
 from ba_eval.engine import restart
 from ba_eval.engine.child import Child
+from ba_eval.engine.remote import RemoteEngine
 from ba_eval.engine.request import Completion, Engine, Request
 from ba_eval.engine.vllm_args import DETERMINISTIC
 from ba_eval.plan import Subject
@@ -49,7 +49,6 @@ class Lane:
         self._lock = threading.Lock()
         self._spare: Child | None = None
         self._in_use: Child | None = None
-        self._server: Any = None
         self._closed = False
         self._thread: threading.Thread | None = None
         self._gpus = 0
@@ -117,8 +116,6 @@ class Lane:
         with self._lock:
             self._closed = True
             children = [child for child in (self._in_use, self._spare) if child is not None]
-        if self._server is not None:
-            self._server.close()
         for child in children:
             child.close()
 
@@ -158,15 +155,18 @@ class Lane:
     def _from_server(
         self, subject: Subject, requests: Iterable[Request], on_engine: Callable[[str, Engine], None]
     ) -> Iterator[Completion]:
-        from ba_eval.engine.server import ServerEngine
+        from ba_eval.engine.server_child import ServerChild
 
         config = self._config
-        server = ServerEngine(config.server, model=subject.model.path, template_args=dict(config.template_args))
-        with closing(server):
-            self._server = server
+        with self._lock:
             if self._closed:
-                return
-            on_engine(subject.model.name, server)
+                raise _Closed
+            child = self._in_use = ServerChild()
+        name = subject.model.name
+        args = {"urls": config.server, "model": subject.model.path, "template_args": config.template_args}
+        child.load(name, args, None, self._log(name))
+        with closing(RemoteEngine(child)) as server:
+            on_engine(name, server)
             yield from server.generate(requests)
 
     def _start_vllm(self, subject: Subject, max_model_len: int, max_num_seqs: int | None) -> Engine:
@@ -185,12 +185,15 @@ class Lane:
             subject.checkpoint,
             {**self._config.engine_args, **smaller},
             max_model_len=max_model_len,
-            log_path=Path(self._config.out) / "logs" / f"{quote(name, safe='@+=, ')}.log",
+            log_path=self._log(name),
             child=child,
         )
         self._gpus = int(engine.info.get("gpus") or 0)
         self.seconds_loading += time.monotonic() - started
         return engine
+
+    def _log(self, model: str) -> Path:
+        return Path(self._config.out) / "logs" / f"{quote(model, safe='@+=, ')}.log"
 
 
 class _Closed(Exception):

@@ -142,9 +142,10 @@ def run(arguments: argparse.Namespace) -> int:
     if (doubts := audit(Path(config.out), limit=0)).suspicious:
         progress.note(pointer(doubts, f"ba-eval audit {config.out}"))
     if failures or not results.complete:
-        progress.note(f"ba-eval: incomplete: {results.lacks()}; run the same command again to go on")
-        # Where every model was refused, nothing but other input helps.
-        return 2 if failures and all(error.exit_code == 2 for error in failures) else 3
+        refused = bool(failures) and all(error.exit_code == 2 for error in failures)  # only other input helps
+        mend = "mend what was refused, then " if refused else ""
+        progress.note(f"ba-eval: incomplete: {results.lacks()}; {mend}run the same command again to go on")
+        return 2 if refused else 3
     progress.note(f"records in {config.out}; `ba-eval table {config.out}` prints this table again")
     return 0
 

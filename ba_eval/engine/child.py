@@ -1,4 +1,4 @@
-"""The parent's end of the vLLM child process: starts it, talks to it, explains its death, ends it."""
+"""The parent's end of an engine's child process: starts it, talks to it, explains its death, ends it."""
 
 import contextlib
 import os
@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ba_eval.engine.vllm_args import vllm_folder
 from ba_eval.engine.wire import Failed, FromChild, Start, receive, send
-from ba_eval.errors import InputError, MachineError
+from ba_eval.errors import BaEvalError, InputError, MachineError
 
 CLOSE_SECONDS = 5.0
 _LAST_LINES = 8
@@ -31,9 +30,9 @@ too, and a thread that waits for one that is not running stops the whole step. M
 
 
 class Child:
-    """A process that imports vLLM at once and waits for the model it is to load.
+    """A process that runs an engine (`module`): it imports at once, and waits to be told what to load.
 
-    Started early, it imports (many seconds) while the parent still reads benchmarks and renders prompts.
+    Started early, it imports vLLM (many seconds) while the parent still reads benchmarks and renders prompts.
     """
 
     module = "ba_eval.engine.vllm_child"
@@ -41,11 +40,8 @@ class Child:
     def __init__(self, *, offline: bool = True, environment: Mapping[str, str] | None = None) -> None:
         """`offline`: the model's files are all local, so that nothing waits for a hub (HF_HUB_OFFLINE, unless set).
         `environment`: variables that win over those of this process, as the devices that it may use.
-
-        Raises InputError where vLLM is not installed.
         """
-        vllm_folder()
-        self._name = "vLLM"
+        self._name = "the engine"
         self._log_path: Path | None = None
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         # What it prints before it knows its log file.
@@ -93,9 +89,7 @@ class Child:
         if message is None:
             raise self._death()
         if isinstance(message, Failed):
-            if message.kind == "input":
-                raise InputError(f"{self._name}: vLLM refuses: {message.message} (details: {self._log_path})")
-            raise MachineError(f"{self._name}: the engine failed: {message.message}{self._last_lines()}")
+            raise self._failure(message)
         return message
 
     def close(self) -> None:
@@ -129,6 +123,11 @@ class Child:
         for message in receive(self._channel, FromChild):
             self._inbox.put(message)
         self._inbox.put(None)
+
+    def _failure(self, message: Failed) -> BaEvalError:
+        if message.kind == "input":
+            return InputError(f"{self._name}: vLLM refuses: {message.message} (details: {self._log_path})")
+        return MachineError(f"{self._name}: the engine failed: {message.message}{self._last_lines()}")
 
     def _death(self) -> MachineError:
         self._inbox.put(None)  # asked again, the answer is the same

@@ -100,18 +100,27 @@ class ServerEngine:
             while True:
                 for request in itertools.islice(source, 2 * self._concurrency - waiting):
                     waiting += 1
-                    self._loop.call_soon_threadsafe(self._begin, request)
+                    self.submit(request)
                 if not waiting:
                     return
-                result = self._results.get()
-                if isinstance(result, BaseException):
-                    raise result
+                completion = self.take()
                 waiting -= 1
-                yield result
+                yield completion
         finally:
             if not self._closing:
                 self._call(self._cancel())
                 self._results = queue.SimpleQueue()
+
+    def submit(self, request: Request) -> None:
+        """Sends a request as soon as there is room; `take` returns its completion."""
+        self._loop.call_soon_threadsafe(self._begin, request)
+
+    def take(self) -> Completion:
+        """Waits for the next completion of those submitted. Raises what `generate` raises."""
+        result = self._results.get()
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
     def close(self) -> None:
         """Drops what is in flight and closes the connections. Safe to call twice, and from another thread."""

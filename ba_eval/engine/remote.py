@@ -1,0 +1,61 @@
+"""An engine whose work is done in a child process."""
+
+import itertools
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from ba_eval.engine.child import Child
+from ba_eval.engine.request import Completion, Request
+from ba_eval.engine.wire import Abort, Ask, Done, Ready
+
+
+class RemoteEngine:
+    """An `Engine` (see engine/request.py): requests stream to a child and completions stream back as they finish.
+
+    The child always has more requests than it can run at once, and never more than a small multiple of that.
+    """
+
+    def __init__(self, child: Child, stall_seconds: float | None = None) -> None:
+        """Waits until the child, which was told what to load, is ready; it belongs to this engine from now on.
+
+        `stall_seconds`: how long it may be silent while requests wait. Raises what the child reports.
+        """
+        self._child, self._stall_seconds = child, stall_seconds
+        self._serial = itertools.count()
+        try:
+            ready = child.receive(timeout=None)
+            assert isinstance(ready, Ready)
+        except BaseException:
+            self.close()
+            raise
+        self.info: Mapping[str, Any] = ready.info
+        self._window = 2 * ready.slots
+
+    def generate(self, requests: Iterable[Request]) -> Generator[Completion, None, None]:
+        """Yields one completion per request as it finishes.
+
+        Raises MachineError when the engine dies, or makes no token for `stall_seconds`.
+        """
+        source = iter(requests)
+        waiting: dict[str, str] = {}  # our id -> the caller's: unique even over calls that were given up
+        try:
+            while True:
+                for request in itertools.islice(source, self._window - len(waiting)):
+                    serial = str(next(self._serial))
+                    waiting[serial] = request.id
+                    self._child.send(Ask(msgspec.structs.replace(request, id=serial)))
+                if not waiting:
+                    return
+                message = self._child.receive(timeout=self._stall_seconds)
+                if isinstance(message, Done) and message.completion.id in waiting:
+                    caller_id = waiting.pop(message.completion.id)
+                    yield msgspec.structs.replace(message.completion, id=caller_id)
+        finally:
+            if waiting:
+                self._child.send(Abort())
+
+    def close(self) -> None:
+        """Ends the child and everything it started. Safe to call twice, and while a generation is under way."""
+        self._child.close()
