@@ -5,20 +5,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ba_eval.compare import ALPHA, align
-from ba_eval.errors import InputError
+from ba_eval.measure import differences, measure
 from ba_eval.records import PlannedModel
 from ba_eval.results import Cell, Results
 from ba_eval.stats import Estimate, holm, mean_interval, sign_flip_p
-from ba_eval.yaml_file import read_mapping
-
-# What of run.yaml decides how a statement became a prompt, besides the model's own chat template.
-_PROMPT_SETTINGS = ("template", "template_args", "system")
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,9 @@ def leaderboard(runs: Sequence[Results]) -> list[Group]:
     measures: dict[str, Mapping[str, Any]] = {}
     for results in runs:
         for model in results.plan.models:
-            measure = _measure(results, model)
-            key = json.dumps(measure, sort_keys=True)
-            measures[key] = measure
+            measured = measure(results, model)
+            key = json.dumps(measured, sort_keys=True)
+            measures[key] = measured
             members.setdefault(key, []).append((results, model))
     names = [model.name for results in runs for model in results.plan.models]
     repeated = {name for name in names if names.count(name) > 1}
@@ -69,59 +64,10 @@ def leaderboard(runs: Sequence[Results]) -> list[Group]:
     return [
         Group(
             entries=tuple(_rank(members[key], repeated)),
-            differs=tuple(_differences(measures[order[0]], measures[key])) if key != order[0] else (),
+            differs=tuple(differences(measures[order[0]], measures[key])) if key != order[0] else (),
         )
         for key in order
     ]
-
-
-def _measure(results: Results, model: PlannedModel) -> dict[str, Any]:
-    """How a model was measured: benchmark -> what decides its score besides the model and chance."""
-    components = _keys(results.run)
-    settings, _ = read_mapping(results.run / "run.yaml")
-    measure = {}
-    for benchmark in sorted(results.plan.benchmarks, key=lambda benchmark: benchmark.name):
-        key = results.plan.keys[model.name][benchmark.name]
-        if key not in components:
-            raise InputError(f"{results.run / 'keys.json'}: lacks the key of {model.name} on {benchmark.name}")
-        parts = components[key]
-        measure[benchmark.name] = {
-            "content": benchmark.content,
-            "problems": len(benchmark.problem_ids),
-            "apart": len(benchmark.excluded),
-            "prompt": parts.get("benchmark prompt"),
-            "engine arguments": parts.get("engine arguments") or {},
-            **{name: settings.get(name) or None for name in _PROMPT_SETTINGS},
-            **(parts.get("sampling") or {}),
-            "grader": ", ".join(_graders(results, model.name, benchmark.name)),
-        }
-    return measure
-
-
-def _graders(results: Results, model: str, benchmark: str) -> tuple[str, ...]:
-    # A model without any verdict yet is graded as the others of its run are.
-    column = (cell.graders for (_, name), cell in results.cells.items() if name == benchmark and cell.graders)
-    return results.cells[model, benchmark].graders or next(column, ())
-
-
-def _keys(run: Path) -> dict[str, dict[str, Any]]:
-    try:
-        keys: dict[str, dict[str, Any]] = json.loads((run / "keys.json").read_bytes())
-    except (OSError, ValueError):
-        raise InputError(f"{run}: has no readable keys.json, which says how its samples were made") from None
-    return keys
-
-
-def _differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
-    found = [f"no {name}" for name in first if name not in other]
-    found += [f"also {name}" for name in other if name not in first]
-    for name in (name for name in first if name in other):
-        for part in sorted({*first[name], *other[name]}):
-            before, after = first[name].get(part), other[name].get(part)
-            if before != after and not (part == "grader" and "" in (before, after)):  # not graded at all yet
-                short = f" {after}, not {before}" if len(f"{before}{after}") < 80 else " differs"
-                found.append(f"{name}: {part}{short}")
-    return found
 
 
 def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str]) -> list[Entry]:

@@ -14,10 +14,11 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "compare",
         help="compare the models of a run, paired by problem",
         description="Compares the models of a run on the same problems: difference, interval, permutation test, and "
-        "what it would take to tell them apart.",
+        "what it would take to tell them apart. Several runs are compared as one where they were measured in the same "
+        "way.",
         epilog="exit codes: 0 done, 2 bad input, 3 samples are missing, ungraded or errored",
     )
-    parser.add_argument("run_folder", metavar="RUN", type=Path, help="what `eval --out` wrote")
+    parser.add_argument("runs", metavar="RUN", type=Path, nargs="+", help="what `eval --out` wrote")
     parser.add_argument(
         "--baseline", metavar="MODEL", help="compare every other model with this one (default: all pairs)"
     )
@@ -28,14 +29,16 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command."""
     from ba_eval.compare import compare
+    from ba_eval.measure import join
     from ba_eval.results import load
     from ba_eval.tables.comparison import comparison_sheet, render_comparison
     from ba_eval.tables.terminal import print_sheet
 
-    results = load(arguments.run_folder)
+    runs = [load(path) for path in arguments.runs]
+    results = join(runs)
     comparisons = compare(results, arguments.baseline)
     if arguments.format == "text":
         print_sheet(comparison_sheet(results, comparisons))
     else:
         sys.stdout.write(render_comparison(results, comparisons, arguments.format))
-    return exit_code([results])
+    return exit_code(runs)

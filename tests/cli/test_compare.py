@@ -55,3 +55,23 @@ def test_an_incomplete_run_exits_3(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_an_unknown_baseline_is_bad_input(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", str(run), "--baseline", "tokens"]) == 2
     assert "did you mean 'token'?" in capsys.readouterr().err
+
+
+def test_several_runs_are_one_where_they_were_measured_in_the_same_way(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = np.random.default_rng(0)
+    cells = {name: generator.random((60, 4)) < share for name, share in {"token": 0.3, "ba": 0.6, "seq": 0.3}.items()}
+    whole = make_run(tmp_path / "whole", {name: {"x": cell} for name, cell in cells.items()})
+    parts = [str(make_run(tmp_path / f"part-{name}", {name: {"x": cell}})) for name, cell in cells.items()]
+    assert main(["compare", str(whole), "--format", "csv"]) == 0
+    wanted = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert main(["compare", *parts, "--format", "csv"]) == 0
+    assert list(csv.DictReader(io.StringIO(capsys.readouterr().out))) == wanted
+
+    again = str(make_run(tmp_path / "again", {"ba": {"x": cells["ba"]}}))
+    assert main(["compare", parts[1], again]) == 0
+    assert "part-ba/ba" in capsys.readouterr().out
+    other = make_run(tmp_path / "other", {"ba": {"x": cells["ba"]}}, benchmarks={"x": {"max_tokens": 64}})
+    assert main(["compare", parts[0], str(other)]) == 2
+    assert "x: max_tokens 64, not 3072" in capsys.readouterr().err
