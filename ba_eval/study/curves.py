@@ -21,6 +21,8 @@ SHOWN = {
     "length/gap_relative": "length gap, right - wrong, of the mean",
     "decomposition/length_variation": "balanced - sequence, at ratio 1",
     "decomposition/length_gap": "token - balanced, at ratio 1",
+    "moved/balanced_sequence": "weight moved, balanced against sequence",
+    "moved/token_balanced": "weight moved, token against balanced",
     "groups/zero_advantage": "groups without advantage",
     "truncated/all": "truncated",
     "grad_norm": "gradient norm",

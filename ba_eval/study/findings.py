@@ -13,7 +13,7 @@ from ba_eval.results import Results, load
 from ba_eval.stats import Estimate
 from ba_eval.store import write_atomically
 from ba_eval.study.config import BASE, Study
-from ba_eval.study.curves import SHOWN, RuleLog, read_logs
+from ba_eval.study.curves import SHOWN, RuleLog, read_logs, read_rows
 from ba_eval.study.gather import gather
 from ba_eval.study.plots import write_plots
 from ba_eval.study.state import eval_folder
@@ -55,12 +55,22 @@ def report(study: Study, say: Callable[[str], None]) -> Results:
         print_sheet(sheet([rules], "aggregation"))
     for name, text in texts.items():
         write_atomically(tables / name, [text.encode()])
-    say(f"tables in {tables}: {', '.join(sorted(texts))}")
+    _write_steps(study, tables / "steps.parquet")
+    say(f"tables in {tables}: {', '.join(sorted(texts))}, steps.parquet")
     say(f"plots in {study.out / 'plots'}: {', '.join(write_plots(study.out / 'plots', results, logs))}")
     page = study.out / "report.html"
     write_report(results, page, BASE if (BASE in {model.name for model in results.plan.models}) else None)
     say(f"report: {page}")
     return results
+
+
+def _write_steps(study: Study, file: Path) -> None:
+    """Every step of every arm as it was logged, as one table."""
+    import pandas
+
+    rows = [{"arm": arm.name, "rule": arm.train.rule, "seed": arm.train.seed, **row}
+            for arm in study.arms for row in read_rows(arm)]  # fmt: skip
+    pandas.DataFrame(rows).to_parquet(file, index=False)
 
 
 def last_steps(study: Study, results: Results) -> Results:

@@ -11,7 +11,12 @@ from ba_eval.study.curves import SHOWN, RuleLog
 FIGURES = {
     "training": ("reward", "length/mean", "groups/zero_advantage", "grad_norm"),
     "length": ("length/cv_within_group", "length/cv_within_sign", "length/gap_relative"),
-    "terms": ("decomposition/length_gap", "decomposition/length_variation"),
+    "terms": (
+        "decomposition/length_gap",
+        "decomposition/length_variation",
+        "moved/token_balanced",
+        "moved/balanced_sequence",
+    ),
 }
 """Figure to the logged names that it shows."""
 

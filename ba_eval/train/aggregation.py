@@ -187,7 +187,9 @@ def diagnostics(
     Lengths are in tokens, standard deviations those of the population. `push` is sum w n A, what a sign adds to the
     loss at ratio 1. `effective_samples` is (sum w n)^2 / sum (w n)^2. The two terms are those of `decompose` at
     ratio 1, where the first needs advantages that differ within a sign; `length/cv_within_sign` is its driver
-    whatever they are. `correct` and `truncated` are booleans of shape (N,). NaN where a value is undefined.
+    whatever they are. `moved` is the share of the loss' weight that two rules put on different responses, the total
+    variation distance of w n: it is there even where both terms are 0. `correct` and `truncated` are booleans of shape
+    (N,). NaN where a value is undefined.
     """
     n, signs, _ = _prepare(lengths, advantages, groups, scope)
     a = np.asarray(advantages, dtype=np.float64)
@@ -220,8 +222,10 @@ def diagnostics(
             "truncated/positive": _mean(cut[positive]),
             "truncated/negative": _mean(cut[negative]),
         }
-    for rule in RULES:
-        mass = weights(rule, n, a, groups, scope) * n
+    masses = {rule: weights(rule, n, a, groups, scope) * n for rule in RULES}
+    for one, other in (("balanced", "sequence"), ("token", "balanced")):
+        found[f"moved/{one}_{other}"] = float(np.abs(masses[one] - masses[other]).sum() / 2)
+    for rule, mass in masses.items():
         push = mass * a
         found |= {
             f"{rule}/weight_positive": float(mass[positive].sum()),

@@ -150,6 +150,9 @@ def test_diagnostics_by_hand() -> None:
     assert found["truncated/negative"] == pytest.approx(1 / 3) and found["truncated/positive"] == 0
     assert found["token/weight_positive"] == pytest.approx(0.05) and found["balanced/weight_positive"] == 0.125
     assert found["sequence/push_net"] == pytest.approx(0) and found["balanced/push_net"] == pytest.approx(0)
+    assert found["moved/balanced_sequence"] == pytest.approx(1 / 24) and found["moved/token_balanced"] == pytest.approx(
+        0.075
+    )
     assert found["token/push_net"] == pytest.approx((0.1 * 1.5 - 0.9 * 0.5) / 2)
     assert found["decomposition/length_gap"] == pytest.approx(found["token/push_net"] - found["balanced/push_net"])
     # equal shares of weight: as many effective samples as responses of the group of four, were it alone

@@ -139,6 +139,45 @@ def test_a_lora_checkpoint_is_an_adapter_of_the_base(folder: Path) -> None:
     assert checkpoint.aggregation == "balanced" and checkpoint.step == 1
 
 
+def test_code_is_rewarded_by_the_judge(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of the responses run in the sandbox: some responses are made right, and those alone are rewarded."""
+    from ba_eval.errors import BaEvalError
+    from ba_eval.train import rewards as train_rewards
+
+    tests = [{"input": "3\n", "output": "6\n"}, {"input": "-1\n", "output": "-2\n"}]
+    asked = [{"problem": f"Print twice the number. ({i})", "tests": tests} for i in range(8)]
+    source = tmp_path / "code.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in asked))
+    right, wrong = "```python\nprint(2 * int(input()))\n```", "```python\nprint(3 * int(input()))\n```"
+    make = train_rewards.make_grader
+    seen: list[str] = []
+
+    class Answering:
+        """The judge, given a program in the place of what a random model says."""
+
+        def __init__(self, config: Any) -> None:
+            self.judge = make(config)
+
+        def submit(self, problem: Any, text: str, finish_reason: str) -> Any:
+            seen.append(right if len(seen) % 2 else wrong)
+            return self.judge.submit(problem, seen[-1], "stop")
+
+        def close(self) -> None:
+            self.judge.close()
+
+    monkeypatch.setattr(train_rewards, "make_grader", Answering)
+    settings = [f"data={{source: {source}, kind: code-stdin, benchmarks: []}}", "reward={}", "steps=1", "save_every=1"]
+    try:
+        last, said = start(folder, f"out={tmp_path / 'code'}", *settings)
+    except BaEvalError as error:
+        if "sandbox" in str(error):
+            pytest.skip(f"no sandbox here: {error}")
+        raise
+    (row,) = rows(last.parent)
+    assert len(seen) == 16 and row["rewards/accuracy/mean"] == 0.5 and row["grad_norm"] > 0
+    assert "8 problems" in said[1]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_kill_in_the_middle_and_go_on(finished: tuple[Path, list[str]], folder: Path) -> None:
