@@ -27,14 +27,13 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command."""
-    from ba_eval.report import write_plots, write_report
+    from ba_eval.report import write_report
     from ba_eval.results import load
 
     output: Path = arguments.output or arguments.run_folder / "report.html"
     results = load(arguments.run_folder)
-    size = write_report(results, output, arguments.baseline)
+    size, plots = write_report(results, output, arguments.baseline, arguments.plots)
     print(f"{output} ({size / 1e6:.1f} MB)")
-    if arguments.plots:
-        written = write_plots(results, arguments.plots)
-        print(f"{len(written)} plots in {arguments.plots}")
+    if plots:
+        print(f"{len(plots)} plots in {arguments.plots}")
     return exit_code([results])

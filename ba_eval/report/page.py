@@ -2,15 +2,16 @@
 
 import base64
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from ba_eval import __version__
 from ba_eval.report import draw, sections
-from ba_eval.report.figures import figures
+from ba_eval.report.figures import Figure
 from ba_eval.report.samples import pack
 from ba_eval.results import Results
-from ba_eval.tables import summarise
 from ba_eval.tables.html import text
+from ba_eval.tables.numbers import Summary
 
 LARGEST = 29_000_000
 """Bytes of the whole file; what does not fit of the samples stays in the run folder."""
@@ -29,13 +30,19 @@ _LINKS = {
 }
 
 
-def page(results: Results, baseline: str | None = None, largest: int = LARGEST) -> str:
+def page(
+    results: Results,
+    summary: Summary,
+    figures: Sequence[Figure],
+    baseline: str | None = None,
+    largest: int = LARGEST,
+) -> str:
     """The report as HTML, at most about `largest` bytes. Raises InputError where there is no such baseline."""
-    summary = summarise(results)
-    drawn = {one.name: sections.figure(one, list(map(draw.svg, one.panels))) for one in figures(results, summary)}
+    comparisons = sections.differences(results, baseline)
+    drawn = {one.name: sections.figure(one, list(map(draw.svg, one.panels))) for one in figures}
     body = {
         "scores": sections.scores(summary, drawn.pop("scores")),
-        "differences": sections.differences(results, baseline),
+        "differences": comparisons,
         "problems": sections.problems(drawn.pop("problems")),
         "method": sections.method(results, summary),
     }

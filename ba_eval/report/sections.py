@@ -146,7 +146,7 @@ def _difference(difference: Estimate, finding: str, p: float) -> str:
     said = f"{finding}, p {p_value(p)}" if finding != "undefined" else "-"
     return (
         f'<td><span class="{style}">{value}</span><span class="faint">{interval(difference)}</span>'
-        f"<span>{said}</span></td>"
+        f"<span>{text(said)}</span></td>"
     )
 
 

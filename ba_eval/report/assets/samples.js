@@ -160,12 +160,19 @@ function browser(data) {
           make("td", { className: "number" }, (tokens < 0 ? "-" : whole.format(tokens)) + (cell(row).cut[row.spot] === "1" ? " (cut)" : "")),
         );
         appendPlain(line.cells[4], reason(row).slice(0, 80));
-        if (same(row, view.shown)) line.setAttribute("aria-current", "true");
         line.addEventListener("click", () => show(row));
         return line;
       }),
     );
+    mark();
     pager($("sample-range"), $("sample-previous"), $("sample-next"), view.first, PAGE, view.rows.length, "samples");
+  }
+
+  function mark() {
+    [...body.rows].forEach((line, at) => {
+      if (same(view.rows[view.first + at], view.shown)) line.setAttribute("aria-current", "true");
+      else line.removeAttribute("aria-current");
+    });
   }
 
   function turn(by) {
@@ -178,7 +185,11 @@ function browser(data) {
     const at = view.rows.findIndex((row) => same(row, view.shown));
     const next = view.rows[at + by];
     if (!next) return;
-    view.first = Math.floor((at + by) / PAGE) * PAGE;
+    const first = Math.floor((at + by) / PAGE) * PAGE;
+    if (first !== view.first) {
+      view.first = first;
+      list();
+    }
     show(next);
     body.querySelector("[aria-current] button")?.focus();
   }
@@ -187,7 +198,7 @@ function browser(data) {
 
   function show(row) {
     view.shown = row;
-    list();
+    mark();
     const rows = [row];
     if (compared() !== null && compared() !== row.m) rows.push({ ...row, m: compared() });
     const panes = $("panes");
@@ -339,6 +350,11 @@ function browser(data) {
       $("f-model").focus({ preventScroll: true });
     }, 1);
   }
+
+  window.addEventListener("hashchange", () => {
+    const row = fromAddress();
+    if (row && !same(row, view.shown)) show(row);
+  });
 
   differ.disabled = true;
   const asked = fromAddress();

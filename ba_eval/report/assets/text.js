@@ -154,9 +154,7 @@ function mathNode(tex, display, limits) {
   } catch {
     return null;
   }
-  for (const element of node.querySelectorAll("[id], [href]")) {
-    element.removeAttribute("id");
-    element.removeAttribute("href");
-  }
+  // A label is a name in the page, and a reference a link: neither is for a model to make.
+  if (node.querySelector("a, img, [id], [href], [src]")) return null;
   return node;
 }
