@@ -1,29 +1,36 @@
 """What a job's files take at level 2, where they lie on a file system of the machine that has no quota for them."""
 
 import os
+import time
 from collections.abc import Iterable
 
 _SOME_FILES = 200
+_SECONDS = 1.0
 
 
 class Disk:
-    """Counts bytes and files of a program, as rarely as it can: only while the file system as a whole fills up."""
+    """Counts bytes and files of a program, as rarely as it can: when the file system as a whole fills up, and once in a
+    while, since others may empty it meanwhile."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._free = os.statvfs(folder)
+        self._counted = time.monotonic()
 
     def usage(self, pids: Iterable[int]) -> tuple[float, int]:
-        """Returns MB and number of files, or zeros where the file system lost too little for it to matter."""
+        """Returns MB and number of names, or zeros where they were not counted."""
         free = os.statvfs(self._folder)
         files = self._free.f_ffree - free.f_ffree
         size = (self._free.f_bavail - free.f_bavail) * free.f_frsize
-        if files < _SOME_FILES and size < 1 << 20:
+        if files < _SOME_FILES and size < 1 << 20 and time.monotonic() < self._counted + _SECONDS:
             return 0.0, 0
-        seen = dict(_tree(self._folder))
+        named = list(_tree(self._folder))
+        seen = dict(named)
+        count = len(named) - len(seen)  # further names of the same files
         for pid in pids:
             seen.update(_deleted(pid))
-        return sum(seen.values()) / (1 << 20), len(seen)
+        self._counted = time.monotonic()
+        return sum(seen.values()) / (1 << 20), count + len(seen)
 
 
 def _tree(folder: str) -> Iterable[tuple[tuple[int, int], int]]:

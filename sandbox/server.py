@@ -8,9 +8,10 @@ import socket
 import sys
 from typing import Any
 
-from sandbox import linux, semaphore, wire
+from sandbox import linux, semaphore
 from sandbox.confine import Walls
-from sandbox.supervise import HarnessGone, Job
+from sandbox.harness import Harness, HarnessGone
+from sandbox.supervise import Job
 from sandbox.tree import empty_folder
 from sandbox.usage import own_memory_mb
 from sandbox.warm import ON_DEMAND, PRELOAD, Warm
@@ -26,23 +27,12 @@ _LEVEL_2_CAPABILITIES = (
 )
 
 
-def _next_frame(control: socket.socket, frames: wire.FrameBuffer) -> tuple[dict[str, Any], bytes]:
-    control.setblocking(True)
-    while (frame := frames.next()) is None:
-        data = control.recv(1 << 20)
-        if not data:
-            raise HarnessGone
-        frames.feed(data)
-    control.setblocking(False)
-    return frame
-
-
 class Server:
     """What stays the same from job to job."""
 
-    def __init__(self, control: socket.socket, warm: Warm) -> None:
-        self.control, self.frames = control, wire.FrameBuffer()
-        config, _ = _next_frame(control, self.frames)
+    def __init__(self, harness: Harness, warm: Warm) -> None:
+        self.harness = harness
+        config, _ = harness.wait()
         self.walls = Walls(config["level"], config["uid"], config["home"], config["readable"], config["listable"])
         if self.walls.level == 1:
             linux.empty_bounding_set()
@@ -58,12 +48,7 @@ class Server:
         self.warm = warm
         self.loaded: set[str] = set()
         self._load(PRELOAD)
-        self._reply({"ready": True})
-
-    def _reply(self, header: dict[str, Any], body: bytes = b"") -> None:
-        self.control.setblocking(True)
-        self.control.sendall(wire.pack_frame(header, body))
-        self.control.setblocking(False)
+        harness.reply({"ready": True})
 
     def _load(self, names: list[str]) -> None:
         gc.unfreeze()
@@ -77,7 +62,7 @@ class Server:
     def serve(self) -> None:
         """Takes jobs until the harness closes the connection."""
         while True:
-            job, stdin = _next_frame(self.control, self.frames)
+            job, stdin = self.harness.wait()
             if job.get("end"):  # of a session that is over already
                 continue
             folder = os.path.join(self.walls.home, "work")
@@ -86,7 +71,7 @@ class Server:
             finally:
                 if self.walls.level != 1:
                     empty_folder(folder)
-            self._reply(header, body)
+            self.harness.reply(header, body)
 
     def clean_up(self) -> None:
         """Removes the server's folder, whose maker may be gone."""
@@ -102,7 +87,7 @@ class Server:
         job["nproc"] = job["processes"] + 8 + self.other_processes
         gc.disable()
         try:
-            under_way = Job(job, stdin, folder, self.walls, self.inherited_mb, self.control, self.frames)
+            under_way = Job(job, stdin, folder, self.walls, self.inherited_mb, self.harness)
         finally:
             gc.enable()
         return under_way.watch()
@@ -127,7 +112,7 @@ def main(code: int, fd: int, warm: Warm) -> None:
                     control.shutdown(socket.SHUT_RDWR)
 
             signal.signal(signal.SIGTERM, end)
-            server = Server(control, warm)
+            server = Server(Harness(control), warm)
             try:
                 server.serve()
             finally:

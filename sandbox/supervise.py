@@ -4,7 +4,6 @@ import contextlib
 import os
 import select
 import signal
-import socket
 import time
 from collections import deque
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from sandbox import child, ended, linux, usage, wire
 from sandbox.confine import Walls, most_files
 from sandbox.disk import Disk
+from sandbox.harness import Harness
 from sandbox.program import NONCE
 
 _CHUNK = 1 << 16
@@ -19,10 +19,6 @@ _MAX_ANSWER = wire.MAX_BYTES + 1
 _STALL_SECONDS = 1.0
 _MOST_STARVED = 60.0
 """Seconds by which the wall limit may be passed for want of a CPU: the harness waits longer than this for an answer."""
-
-
-class HarnessGone(Exception):
-    """The control connection closed."""
 
 
 class Job:
@@ -35,10 +31,9 @@ class Job:
         folder: str,
         walls: Walls,
         inherited_mb: float,
-        control: socket.socket,
-        frames: wire.FrameBuffer,
+        harness: Harness,
     ) -> None:
-        self.job, self.walls, self.control, self.frames = job, walls, control, frames
+        self.job, self.walls, self.harness = job, walls, harness
         self.inherited_mb = inherited_mb
         self.limit: str | None = None
         """The limit that was met, as a status."""
@@ -95,7 +90,7 @@ class Job:
         self.open.add(self.process)
         for fd in (self.stdout, self.stderr, self.status_fd, self.process, *([] if script else [self.answers])):
             self.poll.register(fd, select.POLLIN)
-        self.poll.register(control, select.POLLIN)
+        self.poll.register(harness.fd, select.POLLIN)
         self._send(self.stdin, stdin)
         if script:
             self._maybe_close_stdin()
@@ -178,16 +173,9 @@ class Job:
 
     # Calls
 
-    def _from_harness(self) -> bool:
-        """Reads the control connection; returns whether the job shall go on."""
-        data = self.control.recv(1 << 20)
-        if not data:
-            raise HarnessGone
-        self.frames.feed(data)
-        return self._take_frames()
-
-    def _take_frames(self) -> bool:
-        while (frame := self.frames.next()) is not None:
+    def _take_calls(self) -> bool:
+        """Passes on what the harness sent; returns whether the job shall go on."""
+        while (frame := self.harness.next()) is not None:
             header, body = frame
             if header.get("end"):
                 return False
@@ -263,12 +251,7 @@ class Job:
             "sizes": [len(answer) for answer in answers],
         }
         if self.limit is None:
-            self._reply(header, output + b"".join(answers))
-
-    def _reply(self, header: dict[str, Any], body: bytes) -> None:
-        self.control.setblocking(True)
-        self.control.sendall(wire.pack_frame(header, body))
-        self.control.setblocking(False)
+            self.harness.reply(header, output + b"".join(answers))
 
     # Limits
 
@@ -312,7 +295,7 @@ class Job:
         """Runs the job to its end and returns the last frame for the harness."""
         pause = 0.01
         try:
-            if not self._take_frames():
+            if not self._take_calls():
                 self.broken = "ended"
             while self.wait_status is None and not (self.limit or self.broken or self.failed):
                 asked = time.monotonic()
@@ -337,8 +320,9 @@ class Job:
                 self._close(fd)
 
     def _serve(self, fd: int) -> None:
-        if fd == self.control.fileno():
-            if not self._from_harness():
+        if fd == self.harness.fd:
+            self.harness.read()
+            if not self._take_calls():
                 self.broken = "ended"
         elif fd == self.process:
             self._reap()

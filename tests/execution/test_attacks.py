@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,13 @@ BOMBS = {
     "socket buffers": "import socket\np = []\nwhile True:\n    a, b = socket.socketpair(); a.setblocking(False); p.append((a, b)); a.send(b'x' * 100000)",
     "unlinked files": "import os\nfds = []\nwhile True:\n    fd = os.open('f', os.O_CREAT | os.O_RDWR); os.unlink('f'); fds.append(fd)\n    for _ in range(15): os.write(fd, bytes(1 << 20))",
     "folders": "import os\nwhile True: os.mkdir('d'); os.chdir('d')",
+    "names of one file": "import os\nopen('a', 'w').close()\nfor i in range(10**6): os.link('a', f'l{i}')",
+    "symbolic links": "import os\nfor i in range(10**6): os.symlink('x' * 99, f'l{i}')",
+    "timers": "import signal\nfor n in (signal.SIGALRM, signal.SIGPROF): signal.signal(n, lambda *a: None)\nfor n in (signal.ITIMER_REAL, signal.ITIMER_PROF): signal.setitimer(n, 1e-6, 1e-6)\nwhile True: pass",
+    "buffers": "import os, socket, time\nfor _ in range(4): os.fork()\npairs = []\ntry:\n    while True: pairs.append(socket.socketpair())\nexcept OSError: pass\nfor a, b in pairs:\n    a.setblocking(False)\n    try:\n        while True: a.send(bytes(65536))\n    except OSError: pass",
+    "children that nobody waits for": "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n    try:\n        if os.fork() == 0: os._exit(0)\n    except OSError: pass",
+    "stopped by a child": "import os, signal\nparent = os.getpid()\nif os.fork() == 0:\n    while True: os.kill(parent, signal.SIGSTOP)\nwhile True: pass",
+    "cleared modules": "import sys\nfor module in list(sys.modules.values()):\n    try: vars(module).clear()\n    except Exception: pass",
     "sparse": "f = open('f', 'wb')\nf.truncate(1 << 50)",
     "stdout and stderr": "import os\nwhile True: os.write(1, b'o' * 9999); os.write(2, b'e' * 9999)",
     "stack": "import sys, ctypes\nsys.setrecursionlimit(10**9)\nclass A:\n    def __repr__(s): return repr(s) + 'x'\nrepr(A())",
@@ -188,7 +195,8 @@ def left_over(sandbox: Sandbox) -> list[str]:
 def test_no_harm_and_nothing_left(sandbox: Sandbox, name: str) -> None:
     sandbox.run("pass")
     started = time.monotonic()
-    result = sandbox.run(BOMBS[name], limits=LIMITS)
+    waits = name in ("stopped", "stopped group", "ignored signals", "children that nobody waits for")
+    result = sandbox.run(BOMBS[name], limits=replace(LIMITS, cpu_seconds=0.5, wall_seconds=1 if waits else 3))
     assert result.status != "infra", result
     assert result.peak_memory_mb < 1000
     assert time.monotonic() - started < 120

@@ -12,7 +12,7 @@ import pytest
 
 from ba_eval.execution import Limits, Sandbox
 
-SHORT = Limits(cpu_seconds=1, wall_seconds=60, memory_mb=200, output_kb=64, disk_mb=8, processes=24)
+SHORT = Limits(cpu_seconds=0.5, wall_seconds=60, memory_mb=200, output_kb=64, disk_mb=8, processes=24)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_deep_recursion(sandbox: Sandbox) -> None:
         ("import os\nos.kill(os.getpid(), 9)", "killed", None, 9),
         ("import os\nos.abort()", "killed", None, 6),
         ("import ctypes\nctypes.string_at(0)", "killed", None, 11),
-        ("import signal, time\nsignal.alarm(1)\ntime.sleep(20)", "killed", None, 14),
+        ("import signal, time\nsignal.setitimer(signal.ITIMER_REAL, 0.1)\ntime.sleep(20)", "killed", None, 14),
         ("while True: pass", "timeout", None, None),
         ("import os\nos.fork()\nwhile True: pass", "timeout", None, None),
         ("x = []\nwhile True: x.append(bytearray(4 << 20))", "memory", None, None),
@@ -124,7 +124,7 @@ def test_deep_recursion(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_other_ends(sandbox: Sandbox, program: str, status: str, exit_code: int | None, signal: int | None) -> None:
-    limits = replace(SHORT, cpu_seconds=20) if status == "disk" else SHORT
+    limits = SHORT if status == "timeout" else replace(SHORT, cpu_seconds=20)
     result = sandbox.run(program, limits=limits)
     assert result.status == status, result
     if exit_code is not None or signal is not None:
