@@ -66,19 +66,75 @@ def test_stdout_and_hostile_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ('{"id": 1, "gold": "5"}\n', ":1: a line needs"),
-        ('{"id": 1, "gold": "5", "answer": "5"}\n{"gold": "5", "answer": "5"}\n', ":2: a line needs"),
-        ('{"id": 1, "gold": "5", "answer": "5"\n', ":1: not JSON"),
-        ("[1]\n", ":1: a line needs"),
+        (b'{"id": 1, "gold": "5"}\n', ":1: `answer` or `response` is missing"),
+        (b'{"id": 1, "gold": "5", "answer": "5"}\n\n{"gold": "5", "answer": "5"}\n', ":3: `id` is missing"),
+        (b'{"id": 1, "answer": "5"}\n', ":1: `gold` is missing"),
+        (b'{"id": 1, "gold": "5", "answer": "5"\n', ":1: not JSON"),
+        (b"\x00\x00\n", ":1: not JSON"),
+        (b"\x1f\x8b\x08", ":1: not JSON"),
+        (b"[1]\n", ":1: a line must be an object"),
+        (b"5\n", ":1: a line must be an object"),
+        (b'{"id": 1, "gold": null, "answer": "5"}\n', ":1: `gold` is empty"),
+        (b'{"id": 1, "gold": [], "answer": "5"}\n', ":1: `gold` is empty"),
+        (b'{"id": 1, "gold": ["5", " "], "answer": "5"}\n', ":1: `gold` is empty"),
+        (b'{"id": 1, "gold": {"a": 1}, "answer": "5"}\n', ":1: `gold` must be text or a number, not {'a': 1}"),
+        (b'{"id": 1, "gold": [["5"]], "answer": "5"}\n', ":1: `gold` must be text or a number, not ['5']"),
+        (b'{"id": 1, "gold": 1e999, "answer": "5"}\n', ":1: `gold` must be text or a number, not inf"),
+        (b'{"id": 1, "gold": NaN, "answer": "5"}\n', ":1: not JSON (NaN is no JSON)"),
+        (b'{"id": 1, "gold": "5", "answer": ["5"]}\n', ":1: `answer` must be text or a number, not ['5']"),
+        (b'{"id": 1, "gold": "5", "response": {"a": 1}}\n', ":1: `response` must be text or a number"),
+        (b'{"id": 1, "gold": "5", "answer": "5", "tolerance": "x"}\n', ":1: `tolerance` must be a number, 0 or more"),
+        (b'{"id": 1, "gold": "5", "answer": "5", "tolerance": -1}\n', ":1: `tolerance` must be a number, 0 or more"),
+        (b'{"id": 1, "gold": "5", "answer": "5", "tolerance": "nan"}\n', ":1: `tolerance` must be a number, 0 or more"),
+        (b'{"id": 1, "gold": "5", "answer": "5", "unit": 7}\n', ":1: `unit` must be text, not 7"),
+        (b'{"id": 1, "gold": "5", "response": "5", "finish_reason": 7}\n', ":1: `finish_reason` must be text, not 7"),
+        (b'{"id": 1, "gold": "5", "answer": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n", ":1: nested too deeply"),
+        (b"", ": holds no lines to judge"),
+        (b" \n\n", ": holds no lines to judge"),
     ],
 )
-def test_bad_lines_are_refused_by_place(tmp_path: Path, content: str, told: str) -> None:
+def test_bad_lines_are_refused_by_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, told: str
+) -> None:
     path = tmp_path / "answers.jsonl"
-    path.write_text(content)
-    command = [sys.executable, "-m", "ba_eval", "judge", "math", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 2
-    assert told in done.stderr and "Traceback" not in done.stderr
+    path.write_bytes(content)
+    out = tmp_path / "verdicts.jsonl"
+    assert main(["judge", "math", str(path), "--out", str(out)]) == 2
+    assert f"{path}{told}" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_what_is_odd_but_clear_is_graded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        b'\xef\xbb\xbf{"id": {"a": 1}, "gold": 5, "answer": 5}\r\n',
+        b'{"id": 2, "gold": [0.5, "1"], "answer": "1/2"}\n',
+        b'{"id": 3, "gold": 12345678901234567890123, "answer": "12345678901234567890123"}\n',
+        b'{"id": 4, "gold": "5", "answer": null, "response": "\\\\boxed{5}"}\n',
+        b'{"id": 5, "gold": "5", "response": 5, "unit": null, "tolerance": ""}\n',
+        b'{"id": 6, "gold": "5", "answer": "5\x00", "more": [1]}\n',
+        b'{"id": 7, "gold": true, "answer": "True"}',
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_bytes(b"".join(rows))
+    assert main(["judge", "math", str(path)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["outcome"] for line in lines] == ["correct"] * 7
+    assert lines[0]["id"] == {"a": 1}
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ba_eval", "judge", "math", "/dev/stdin"]
+    line = '{"id": 1, "gold": "5", "answer": "5"}\n'
+    done = subprocess.run(command, input=line, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "correct"), done.stderr
+
+
+def test_the_file_itself_is_no_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, ROWS)
+    before = path.read_bytes()
+    assert main(["judge", "math", str(path), "--out", str(path)]) == 2
+    assert "is the file to judge" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 def test_missing_file(tmp_path: Path) -> None:
