@@ -92,6 +92,9 @@ def convert(data: Any, type: type[T], *, where: str, lines: Mapping[str, int] | 
         name = unknown[1]
         key = f"{at}.{name}"
         what = f"unknown key '{name}'{nearest(name, _fields_at(type, at))}"
+    elif what.startswith("Invalid enum value"):
+        key, value = at, what.removeprefix("Invalid enum value ").strip("'")
+        what = f"{at[2:]}: {value!r} is none of the values known here{nearest(value, _choices_at(type, at))}"
     else:
         own_check = re.match(r"(\w+): ", what)  # raised by a Struct's __post_init__, which names the key itself
         key = f"$.{own_check[1]}" if at == "$" and own_check else at
@@ -115,6 +118,20 @@ def _fields_at(type: Any, at: str) -> list[str]:
             return []
         type = info[0].type
     return [f.encode_name for f in _struct_fields(type)]
+
+
+def _choices_at(type: Any, at: str) -> list[str]:
+    """The words allowed at a path such as `$.source.kind`, or `$.benchmarks[0].kind`."""
+    info: Any = msgspec.inspect.type_info(type)
+    for name in re.findall(r"\.([^.\[]+)|\[", at):
+        parts = getattr(info, "types", (info,))
+        if name:
+            fields = [f for part in parts for f in getattr(part, "fields", ()) if f.encode_name == name]
+            values = [part.value_type for part in parts if hasattr(part, "value_type")]
+            info = fields[0].type if fields else values[0] if values else None
+        else:
+            info = next((p.item_type for p in parts if hasattr(p, "item_type")), None)
+    return [str(value) for part in getattr(info, "types", (info,)) for value in getattr(part, "values", ())]
 
 
 def _struct_fields(type: Any) -> tuple[Any, ...]:

@@ -1,16 +1,26 @@
 """YAML errors must name file, line, key and the nearest key."""
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
 
 from ba_eval.errors import InputError
-from ba_eval.yaml_file import read_yaml
+from ba_eval.yaml_file import convert, read_yaml
 
 
 class Inner(msgspec.Struct, forbid_unknown_fields=True):
     revision: str = "main"
+
+
+class Kind(msgspec.Struct, forbid_unknown_fields=True):
+    kind: Literal["math", "code"] | None = None
+
+
+class Whole(msgspec.Struct, forbid_unknown_fields=True):
+    one: Kind | None = None
+    many: list[Kind] = []
 
 
 class Outer(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,6 +64,14 @@ def test_errors_say_where(tmp_path: Path, text: str, message: str) -> None:
         read(tmp_path, text)
     assert message in str(error.value)
     assert str(error.value).count("\n") == 0
+
+
+def test_words_that_are_not_known() -> None:
+    for data, at in (({"one": {"kind": "mth"}}, "one.kind"), ({"many": [{"kind": "mth"}]}, r"many\[0\].kind")):
+        with pytest.raises(InputError, match=rf"f: {at}: 'mth' is none of the values known here; did you mean 'math'"):
+            convert(data, Whole, where="f")
+    with pytest.raises(InputError, match="known: code, math"):
+        convert({"one": {"kind": "zzzz"}}, Whole, where="f")
 
 
 def test_missing_file(tmp_path: Path) -> None:

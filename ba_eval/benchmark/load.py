@@ -136,9 +136,14 @@ def _problems(rows: Iterator[Row], definition: Definition, origin: str) -> list[
     if not problems:
         raise InputError(f"{origin}: holds no problems")
     ids = assign_ids(problems, definition.id)
+    if "" in ids:
+        raise InputError(f"{origin}: row {ids.index('') + 1} has no id, and others have; write 'id: row' into the YAML")
     repeated = duplicates(ids)
     if repeated:
-        raise InputError(f"{origin}: {len(repeated)} ids stand more than once, as '{repeated[0]}'")
+        raise InputError(
+            f"{origin}: {len(repeated)} ids stand more than once, as '{repeated[0]}'; give each row its own, "
+            "or write 'id: row' into the YAML"
+        )
     return [replace(problem, id=id) for problem, id in zip(problems, ids, strict=True)]
 
 

@@ -161,7 +161,7 @@ def _tolerance(row: Row) -> float:
 
 
 def assign_ids(problems: Sequence[Problem], how: str | None) -> list[str]:
-    """Gives the ids: by the first words of the statements, by ordinal, or the rows' own.
+    """Gives the ids: by the first words of the statements, by ordinal, or the rows' own; ordinals where none has one.
 
     `words` is for sets whose copies number their rows differently: six words tell the problems of such a set apart,
     and where they do not, a hash over all letters and digits does.
@@ -174,7 +174,7 @@ def assign_ids(problems: Sequence[Problem], how: str | None) -> list[str]:
             f"{id}-{_letters_hash(problem.prompt)}" if id in repeated else id
             for id, problem in zip(ids, problems, strict=True)
         ]
-    if how == "row" or (how is None and len({id for id in own if id}) < len(own)):
+    if how == "row" or not any(own):
         return [str(number) for number in range(len(own))]
     return own
 

@@ -159,8 +159,7 @@ def ids(prompts: list[str], own: list[str], how: str | None) -> list[str]:
 def test_ids() -> None:
     prompts = ["Let $ABC$ be a triangle.", "Find  the number of\nways to go home"]
     assert ids(prompts, ["a", "b"], None) == ["a", "b"]
-    assert ids(prompts, ["a", ""], None) == ["0", "1"]
-    assert ids(prompts, ["a", "a"], None) == ["0", "1"]
+    assert ids(prompts, ["", ""], None) == ["0", "1"]
     assert ids(prompts, ["a", "b"], "row") == ["0", "1"]
     assert ids(prompts, ["a", "b"], "words") == ["let-abc-be-a-triangle", "find-the-number-of-ways-to"]
 
