@@ -125,21 +125,22 @@ class Calls:
 
     def __init__(self, calls: int, answers: int) -> None:
         self._calls, self._answers = calls, answers
+        self._come = bytearray()
 
     def _read(self, size: int) -> bytes:
-        parts = []
-        while size:
-            part = os.read(self._calls, min(size, 1 << 20))
+        while len(self._come) < size:
+            part = os.read(self._calls, 1 << 16)
             if not part:
                 _EXIT(0)
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            self._come += part
+        data = bytes(self._come[:size])
+        del self._come[:size]
+        return data
 
     def receive(self) -> tuple[bytes, bytes]:
         """Waits for a message; ends the process where none will come."""
-        nonce = self._read(NONCE)
-        return nonce, self._read(int.from_bytes(self._read(4), "big"))
+        head = self._read(NONCE + 4)
+        return head[:NONCE], self._read(int.from_bytes(head[NONCE:], "big"))
 
     def send(self, nonce: bytes, kind: bytes, body: bytes) -> None:
         data = memoryview(nonce + (len(body) + 1).to_bytes(4, "big") + kind + body)

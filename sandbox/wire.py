@@ -126,9 +126,12 @@ def _type_name(kind: type) -> str:
     return name[:100] if type(name) is str else "?"
 
 
+_ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
+
+
 def encode(value: Any) -> bytes:
     """Encodes plain data; what is not plain becomes an opaque mark with its type's name. WireError: too large."""
-    text = json.dumps(_Encoder().pack(value, 0), allow_nan=False, separators=(",", ":")).encode()
+    text = _ENCODER.encode(_Encoder().pack(value, 0)).encode()
     if len(text) > MAX_BYTES:
         raise WireError("value too large")
     return text
@@ -139,10 +142,14 @@ def decode(data: bytes) -> Any:
     if len(data) > MAX_BYTES or data.count(b",") > 2 * MAX_NODES or data.count(b"[") + data.count(b"{") > MAX_NODES:
         raise WireError("value too large")
     try:
-        return _unpack(_DECODER.decode(data.decode()), 0)
+        text = data.decode()
+        value, end = _DECODER.scan_once(text, 0)
+        if end != len(text):
+            raise WireError("not a value: more than one")
+        return _unpack(value, 0)
     except WireError:
         raise
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, StopIteration) as error:
         raise WireError(f"not a value: {error}") from error
 
 
