@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
+from weakref import WeakSet
 
 from ba_eval.benchmark.problem import Problem
 from ba_eval.extract.math import extract_answer
@@ -28,7 +29,7 @@ Reply = dict[str, Any]
 
 
 class MathGrader:
-    """Grades responses in limited worker processes; safe to use from several threads.
+    """Grades responses in limited worker processes; safe to use from several threads, and on in a forked child.
 
     The same answer to the same golds is decided once; identical strings and plain numbers need no worker.
     """
@@ -37,7 +38,12 @@ class MathGrader:
 
     def __init__(self, options: MathOptions | None = None, workers: int = 1) -> None:
         self.options = options or MathOptions()
-        self._pool = Pool(workers, self.options.seconds, self.options.memory)
+        self._workers = workers
+        self._start()
+        _graders.add(self)
+
+    def _start(self) -> None:
+        self._pool = Pool(self._workers, self.options.seconds, self.options.memory)
         self._known: OrderedDict[tuple[Any, ...], Reply | Future[Reply]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -182,14 +188,26 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-_shared: tuple[int, MathGrader] | None = None
+_graders: "WeakSet[MathGrader]" = WeakSet()
+_shared: MathGrader | None = None
 _shared_lock = threading.Lock()
 
 
 def shared_grader() -> MathGrader:
-    """Returns this process's grader for the functions below; made when first used, anew after a fork."""
+    """Returns this process's grader for the plain functions; made when first used, anew after a fork."""
     global _shared
     with _shared_lock:
-        if _shared is None or _shared[0] != os.getpid():
-            _shared = (os.getpid(), MathGrader())
-        return _shared[1]
+        if _shared is None:
+            _shared = MathGrader()
+        return _shared
+
+
+def _forget() -> None:
+    """In a forked child: the threads and workers are the parent's, and the lock may be held by one of them."""
+    global _shared, _shared_lock
+    _shared, _shared_lock = None, threading.Lock()
+    for grader in _graders:
+        grader._start()
+
+
+os.register_at_fork(after_in_child=_forget)

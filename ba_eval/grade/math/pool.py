@@ -41,7 +41,10 @@ class _Worker:
             raise RuntimeError(f"the math grader's worker did not start ({sys.executable})")
 
     def call(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Returns the reply; an overrun or a crash is an `undecided` reply with `leaving` set."""
+        """Returns the reply; an overrun or a crash is an `undecided` reply with `leaving` set.
+
+        `died` is set as well where the process ended for no limit of ours: somebody killed it, or it crashed.
+        """
         assert self.process.stdin
         try:
             self.process.stdin.write(msgspec.json.encode(request) + b"\n")
@@ -52,10 +55,18 @@ class _Worker:
             reply = None
         if reply is not None:
             return reply
+        overran = self.process.poll() is None and not self._ended()
         self.close()
         code = self.process.returncode
-        reason = "time limit" if code in (-signal.SIGPROF, -signal.SIGKILL) else f"worker died ({code})"
-        return {"outcome": "undecided", "reason": reason, "method": "", "leaving": True}
+        died = not overran and code != -signal.SIGPROF
+        reason = f"worker died ({code})" if died else "time limit"
+        return {"outcome": "undecided", "reason": reason, "method": "", "leaving": True, "died": died}
+
+    def _ended(self) -> bool:
+        """Tells whether the process has closed its end, as one does that is just dying."""
+        assert self.process.stdout
+        readable = select.select([self.process.stdout.fileno()], [], [], 0)[0]
+        return bool(readable) and os.read(self.process.stdout.fileno(), 1) == b""
 
     def _read(self, seconds: float) -> dict[str, Any] | None:
         assert self.process.stdout
@@ -103,6 +114,11 @@ class Pool:
         except queue.Empty:
             worker = _Worker(self.seconds, self.memory)
         reply = worker.call(request)
+        if reply.get("died"):
+            # Killed from outside (out of memory, a person): no fault of the answer's, unless it happens again.
+            worker = _Worker(self.seconds, self.memory)
+            reply = worker.call(request)
+        reply.pop("died", None)
         leaving = reply.pop("leaving", False)
         if reply.pop("ask", False) and not leaving:
             opinion = worker.call({**request, "opinion": True})
