@@ -25,7 +25,7 @@ from ba_eval.plan import Prepared, Subject, Task, changed_components, fetched, p
 from ba_eval.prefetch import Fetched, Prefetch
 from ba_eval.progress import RunProgress
 from ba_eval.prompt import check_fits
-from ba_eval.records import Plan, Sample, VerdictRecord
+from ba_eval.records import Plan, ProblemRecord, Sample, VerdictRecord
 from ba_eval.seeds import sample_seed
 from ba_eval.store import RunFolder, StoreError, read_plan
 
@@ -110,6 +110,9 @@ class Evaluation:
         )
         self.run.write_yaml("run.yaml", msgspec.to_builtins(asked))
         self._write_keys()
+        for task in self.prepared.tasks:
+            asks = (ProblemRecord(id=p.id, statement=p.prompt, golds=p.golds) for p in task.benchmark.problems)
+            self.run.write_problems(task.benchmark.name, asks)
         self.run.write_json("environment.json", environment() | {"engines": self._engines()})
 
     def _write_keys(self) -> None:

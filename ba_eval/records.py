@@ -3,6 +3,7 @@
     run.yaml                              what was asked, resolved
     plan.json                             `Plan`: which samples are wanted, under which key
     environment.json                      versions, hardware, git
+    problems/<benchmark>.jsonl            one `ProblemRecord` a line, for readers of the samples
     samples/<model>/<benchmark>.jsonl     one `Sample` a line, appended as it finishes
     verdicts/<model>/<benchmark>.jsonl    one `VerdictRecord` a line, appended as it is graded
 
@@ -50,6 +51,15 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     extracted: str | None = None
     method: str = ""
     details: dict[str, Any] = {}
+
+
+class ProblemRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a problem asks; no number depends on it."""
+
+    id: str
+    statement: str
+    golds: tuple[str, ...] = ()
+    """The accepted answers of a math problem."""
 
 
 class PlannedModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,3 +111,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def records_path(run: Path, what: Literal["samples", "verdicts"], model: str, benchmark: str) -> Path:
     """The file that holds the records of one model on one benchmark; any name makes a safe file name."""
     return run / what / quote(model, safe="@+=, ") / f"{quote(benchmark, safe='@+=, ')}.jsonl"
+
+
+def problems_path(run: Path, benchmark: str) -> Path:
+    """The file that holds the problems of a benchmark."""
+    return run / "problems" / f"{quote(benchmark, safe='@+=, ')}.jsonl"

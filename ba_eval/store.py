@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from ba_eval.errors import InputError, MachineError
-from ba_eval.records import Plan, Sample, VerdictRecord, records_path
+from ba_eval.records import Plan, ProblemRecord, Sample, VerdictRecord, problems_path, records_path
 
-R = TypeVar("R", Sample, VerdictRecord)
+R = TypeVar("R", Sample, VerdictRecord, ProblemRecord)
 _encoder = msgspec.json.Encoder()
 
 
@@ -90,6 +90,12 @@ class RunFolder:
         path = records_path(self.path, "verdicts", model, benchmark)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (_encoder.encode(verdict) + b"\n" for verdict in verdicts))
+
+    def write_problems(self, benchmark: str, problems: Iterable[ProblemRecord]) -> None:
+        """Writes what a benchmark's problems ask, for readers of the samples."""
+        path = problems_path(self.path, benchmark)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, (_encoder.encode(problem) + b"\n" for problem in problems))
 
     def write_yaml(self, name: str, data: Any) -> None:
         """Writes a YAML file of the folder, whole or not at all."""

@@ -55,7 +55,9 @@ def page(
     sizes = [*body.values(), style, *scripts]
     packed = pack(results, largest - sum(len(part.encode()) for part in sizes) - 100_000)
     body["samples"] = sections.samples(results, packed)
-    blocks = {"index": packed.index} | {f"block-{number}": block for number, block in enumerate(packed.blocks)}
+    blocks = {"index": packed.index, "statements": packed.problems} | {
+        f"block-{number}": block for number, block in enumerate(packed.blocks)
+    }
     data = "\n".join(f'<script type="text/plain" id="{name}">{block}</script>' for name, block in blocks.items())
     shown = [name for name in _LINKS if body.get(name)]
     links = "".join(f'<li><a href="#{name}">{_LINKS[name]}</a></li>' for name in shown)

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ba_eval.extract.thinking import split_thinking
-from ba_eval.records import Sample, VerdictRecord, records_path
+from ba_eval.records import ProblemRecord, Sample, VerdictRecord, problems_path, records_path
 from ba_eval.results import Cell, Results
+from ba_eval.store import read_records
 
 BLOCK = 1 << 18
 """Bytes of a block before compression: some milliseconds of work for a browser."""
@@ -37,6 +38,8 @@ class Packed:
 
     index: str
     """The index of all samples, see `_index`: base64 of deflated JSON."""
+    problems: str
+    """What the problems ask, see `_problems`: base64 of deflated JSON; empty where the run does not say."""
     blocks: list[str]
     """base64 of deflated JSON: a list of units, each a list with an entry or null for each model."""
     kept: int
@@ -54,9 +57,11 @@ def pack(results: Results, budget: int) -> Packed:
     Kept are first the samples 0 of all problems, then the samples 1, and so on; where not all of a level fit, problems
     in a fixed random order, each benchmark in proportion to its size.
     """
+    problems = _problems(results)
     blocks: list[str] = []
     members: list[list[int]] = []
-    kept = shortened = size = 0
+    kept = shortened = 0
+    size = len(problems)
     with ExitStack() as stack:
         readers = {place: _Reader(results, cell, stack) for place, cell in results.cells.items()}
         order = _order(results)
@@ -73,12 +78,24 @@ def pack(results: Results, budget: int) -> Packed:
     left = [level for _, _, _, level in order[packed:]]
     return Packed(
         index=_deflated(msgspec.json.encode(_index(results, members))),
+        problems=problems,
         blocks=blocks,
         kept=kept,
         total=total,
         shortened=shortened,
         whole_levels=min(left) if left else max((benchmark.n for benchmark in results.plan.benchmarks), default=0),
     )
+
+
+def _problems(results: Results) -> str:
+    """A list for each benchmark: [statement, accepted answer, ...] or null for each problem, in the plan's order."""
+    found = []
+    for benchmark in results.plan.benchmarks:
+        path = problems_path(results.run, benchmark.name)
+        known = {problem.id: problem for problem in read_records(path, ProblemRecord)}
+        rows = (known.get(id) for id in benchmark.problem_ids)
+        found.append([None if row is None else [row.statement[:LONGEST], *row.golds] for row in rows])
+    return _deflated(msgspec.json.encode(found)) if any(map(any, found)) else ""
 
 
 def _order(results: Results) -> list[tuple[int, int, int, int]]:

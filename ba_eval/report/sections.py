@@ -259,7 +259,8 @@ _BROWSER = """<form class="filters" id="filters" role="search" aria-label="Filte
 <label class="check"><input type="checkbox" id="f-differ"> only where the outcomes differ</label>
 <label class="check"><input type="checkbox" id="f-plain"> plain text</label>
 </div>
-<div class="panes" id="panes" aria-live="off"></div>
+<div id="statement"></div>
+<div class="panes" id="panes"></div>
 <noscript><p class="alarm">The sample browser needs JavaScript; all else on this page does not.</p></noscript>"""
 
 

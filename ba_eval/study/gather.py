@@ -9,7 +9,7 @@ import msgspec
 
 from ba_eval.errors import InputError, MachineError
 from ba_eval.json_file import read_object
-from ba_eval.records import Plan, records_path
+from ba_eval.records import Plan, problems_path, records_path
 from ba_eval.store import RunFolder, read_plan
 from ba_eval.study.config import BASE, Study
 from ba_eval.study.state import eval_folder
@@ -71,9 +71,11 @@ def _check_alike(study: Study, plans: dict[str, Plan]) -> None:
 
 
 def _link(source: Path, run: Path, model: str, benchmark: str) -> None:
-    for what in ("samples", "verdicts"):
-        old = records_path(source, what, model, benchmark)
-        new = records_path(run, what, model, benchmark)
+    samples, verdicts = (
+        [records_path(folder, what, model, benchmark) for folder in (source, run)] for what in ("samples", "verdicts")
+    )
+    problems = [problems_path(folder, benchmark) for folder in (source, run)]
+    for old, new in (samples, verdicts, problems):
         new.parent.mkdir(parents=True, exist_ok=True)
         new.unlink(missing_ok=True)
         if old.is_file():

@@ -11,8 +11,10 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
+from ba_eval.records import ProblemRecord
 from ba_eval.report import write_report
 from ba_eval.results import load
+from ba_eval.store import RunFolder
 from tests.runs import make_run
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -101,6 +103,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     models = {name: {"aggregation": name, "step": 100} for name in scores}
     run = make_run(folder / "run", scores, models=models, benchmarks={"code": {"kind": "code"}}, change=response)
+    asks = [
+        ProblemRecord(id=f"p{at}", statement=f"Solve $x^2 = {at}$.", golds=(f"\\sqrt{{{at}}}",)) for at in range(30)
+    ]
+    with RunFolder(run) as writer:
+        writer.write_problems("math", asks)
     write_report(load(run), folder / "report.html")
     return folder / "report.html"
 
@@ -123,6 +130,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "details": {HOSTILE[row][:50]: HOSTILE[row][:50]},
         },
     )
+    with RunFolder(run) as writer:
+        asks = (ProblemRecord(id=evil_id(at), statement=text, golds=(text[:99],)) for at, text in enumerate(HOSTILE))
+        writer.write_problems(EVIL, asks)
     write_report(load(run), folder / "report.html")
     return folder / "report.html"
 
@@ -202,6 +212,8 @@ def test_math_code_thinking_and_details_are_shown(report: Path, open_report: Any
         page.locator(".pane .display math munder, .pane .display math munderover, .pane .display math msub").count()
         >= 1
     )
+    until(page, "document.querySelectorAll('#statement math').length === 2")
+    assert "Accepted answer: " in page.inner_text("#statement")
     thinking = page.locator(".thinking")
     assert not thinking.get_by_text("Let me see").is_visible()
     thinking.locator("summary").click()
@@ -350,8 +362,9 @@ def test_hostile_samples_stay_text(hostile: Path, open_report: Any) -> None:
                 assert "\u202e" not in shown and "\x1b" not in shown
             if "think>" in text:
                 assert "after" in pane.locator(".response, .wrapped").all_inner_texts() or "never ended" in shown
-            bad = pane.locator("script, img, iframe, a, object, [href], [src], [onload], [onerror], math [id]")
-            assert bad.count() == 0
+            for place in (pane, page.locator("#statement")):
+                bad = place.locator("script, img, iframe, a, object, [href], [src], [onload], [onerror], math [id]")
+                assert bad.count() == 0
             assert page.locator("main > section").count() == page.locator("section").count() >= 5
     page.fill("#f-text", "<script>")
     assert count(page) == sum("<script>" in text for text in HOSTILE)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ba_eval.records import Sample, VerdictRecord
+from ba_eval.records import ProblemRecord, Sample, VerdictRecord
 from ba_eval.report import samples
 from ba_eval.report.samples import LONGEST, pack
 from ba_eval.results import load
+from ba_eval.store import RunFolder
 from tests.runs import append_records, make_run
 
 
@@ -146,6 +147,15 @@ def test_missing_ungraded_and_failed_samples_are_in_the_index(tmp_path: Path) ->
     ]
     assert cell["file"] == "samples/a/x.jsonl"
     assert texts(run)["a", "x", 0, 2]["error"] == "engine died"
+
+
+def test_problems_are_packed_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", {"a": {"x": [[0], [0], [0]], "y": [[0]]}})
+    assert pack(load(run), 10**8).problems == ""
+    with RunFolder(run) as writer:
+        asks = [ProblemRecord(id="p2", statement="third"), ProblemRecord(id="p0", statement="first", golds=("1", "2"))]
+        writer.write_problems("x", asks)
+    assert unpack(pack(load(run), 10**8).problems) == [[["first", "1", "2"], None, ["third"]], [None]]
 
 
 def test_a_run_without_any_sample(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ function browser(data) {
   const status = $("sample-status");
   const view = { rows: data.rows, first: 0, order: "benchmark", down: false, shown: null, search: 0 };
   const blocks = new Map(); // decoded, the last few
+  const statements = $("statements").textContent ? decode("statements") : null;
   const names = data.benchmarks.map((benchmark) => new Set(benchmark.problems));
 
   const cell = (row) => data.cells[row.m][row.b];
@@ -204,8 +205,30 @@ function browser(data) {
     const panes = $("panes");
     panes.className = rows.length > 1 ? "panes two" : "panes";
     panes.replaceChildren(...rows.map(pane));
+    ask(row);
     const name = [data.models[row.m], data.benchmarks[row.b].name, problemOf(row), indexOf(row)];
     history.replaceState(null, "", `#sample=${name.map(encodeURIComponent).join("/")}`);
+  }
+
+  /** Shows what the problem asks, above the samples. */
+  async function ask(row) {
+    const known = statements && (await statements)[row.b][Math.floor(row.spot / data.benchmarks[row.b].n)];
+    if (row !== view.shown) return;
+    const place = $("statement");
+    const folded = place.querySelector("details")?.open === false;
+    place.replaceChildren();
+    if (!known) return;
+    const [statement, ...golds] = known;
+    const details = make("details", { open: !folded }, make("summary", {}, "Problem"));
+    const shown = make("div", { className: "statement" }, plain.checked ? plainText(statement) : richText(statement, ""));
+    if (golds.length) {
+      const answers = golds.join(", or ");
+      const line = make("p", {}, make("strong", {}, "Accepted answer: "));
+      line.append(plain.checked ? plainText(answers) : inlineMath(answers));
+      shown.append(line);
+    }
+    details.append(shown);
+    place.append(details);
   }
 
   function pane(row) {

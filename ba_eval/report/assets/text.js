@@ -100,6 +100,16 @@ function appendProse(root, text, limits) {
   appendPlain(root, text.slice(from));
 }
 
+/** An answer: its formula where it has one, else as it is. */
+function inlineMath(text) {
+  if (/[\\$^_{}]/.test(text) && text.length <= LONGEST_FORMULA) {
+    return richText(text.includes("$") || text.startsWith("\\(") ? text : `$${text}$`, "");
+  }
+  const node = make("span");
+  appendPlain(node, text);
+  return node;
+}
+
 function inlineCode(text, at) {
   const end = text.indexOf("`", at + 1);
   if (end < 0 || end - at > 300 || end === at + 1) return null;
