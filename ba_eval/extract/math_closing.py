@@ -5,6 +5,7 @@ from collections import deque
 
 from ba_eval.extract.math_prose import (
     BOLD,
+    DENIED,
     MATH_SPAN,
     NUMBER,
     SENTENCE_END,
@@ -58,7 +59,7 @@ def closing(text: str) -> Extraction | None:
     if sentences and (choice := _CHOICE.search(sentences[-1])):
         return Extraction(choice[1], "closing")
     plain = bool(sentences) and (len(sentences) == 1 or _PLAIN_STATEMENT.match(sentences[-1]))
-    if plain and (match := _STATEMENT.search(sentences[-1])):
+    if plain and not DENIED.search(sentences[-1]) and (match := _STATEMENT.search(sentences[-1])):
         return Extraction(masked.shown(trim(match[1])), "closing")
     if masked.spans and sentences and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
         return Extraction(_with_neighbours(sentences[-1], last[-1], masked), "closing")
@@ -98,6 +99,7 @@ def _with_neighbours(sentence: str, span: str, masked: Masked) -> str:
 # -- bare answers and last numbers
 
 
+_FENCED = re.compile(r"^```[a-z]*\n\s*([^\n]*?)\s*\n```$")
 _HEDGE = re.compile(
     r"about|approximately|approx|roughly|exactly|answer|around|option|choice|sin|cos|tan|ln|log|sqrt|pi|exp", re.I
 )
@@ -105,7 +107,7 @@ _HEDGE = re.compile(
 
 def bare(text: str) -> Extraction | None:
     """A response that is nothing but an answer: a formula, a number with a unit, a word or two."""
-    line = text.strip()
+    line = _FENCED.sub(r"\1", text.strip())
     if not line or len(line) > 400 or "\n" in line or "boxed" in line:
         return None
     span = MATH_SPAN.fullmatch(line)

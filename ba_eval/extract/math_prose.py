@@ -22,8 +22,8 @@ class Extraction:
 # -- answer lines
 
 _ANSWER_MARK = re.compile(
-    r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?[*_\s]{0,6}?"
-    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=|:|：|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
+    r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?:\s\([^()\n]{1,40}\))?[*_\s]{0,6}?"
+    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=>?|:|：|->|[→⇒]|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
     re.I,
 )
 _OTHER_MARK = re.compile(
@@ -38,6 +38,7 @@ _OTHER_ENDING = re.compile(r"(?:입니다|이다|です|である|になりま�
 _CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=\(?[A-J](?![A-Za-z]))")
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
+_JSON = re.compile(r'"(?:final[_ ])?answer"\s*:\s*(?:"((?:[^"\\\n]|\\.){1,400})"|(-?\d[\d.]*))', re.I)
 _LOOK = 4000
 _MOST_TRIES = 40
 
@@ -52,6 +53,11 @@ def answer_line(text: str) -> Extraction | None:
         and (found := _first_answer(tag[1].strip()))
     ):
         best = Extraction(found, "answer-line", start=at)
+    if (last := deque(_JSON.finditer(text, max(0, len(text) - _LOOK)), maxlen=1)) and last[0].start() > (
+        best.start if best else -1
+    ):
+        value = last[0][1] if last[0][1] is not None else last[0][2]
+        best = Extraction(value.replace("\\\\", "\\"), "answer-line", start=last[0].start())
     best = _in_other_languages(text, best)
     at = len(text)
     for _ in range(_MOST_TRIES):
@@ -110,12 +116,14 @@ def span_text(match: re.Match[str]) -> str:
     return next(group for group in match.groups() if group is not None).strip()
 
 
+_FENCE = re.compile(r"^```[a-z]*\n\s*")
+_TAGS = re.compile(r"</?(?:b|strong|i|em|u|span|p|br)\b[^<>]{0,80}>", re.I)
 _FILLER = re.compile(r"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given by|equal to)\b[\s,:]*)+", re.I)
 
 
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
-    rest = _FILLER.sub("", rest.lstrip(" \t*_:：\n>}"))
+    rest = _FILLER.sub("", _FENCE.sub("", rest.lstrip(" \t*_:：\n>}")))
     span = MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
@@ -187,8 +195,14 @@ def trim(piece: str) -> str:
     return piece.replace('\\"', '"').strip().strip('*_`" ').rstrip(".,;: ").strip()
 
 
+DENIED = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)|n't)\s+(?:\w+\s+){0,2}[-\d\x00\\$]")
+"""A value that a sentence takes away: it is not 5."""
+
+
 def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | None:
     """Returns the value that a sentence in prose ends with, None where it is no prose or states none."""
+    if concluding and DENIED.search(sentence):
+        return None
     if named := _NAMED.search(trim(sentence)):
         return masked.shown(named[0])
     if len(WORD.findall(sentence)) < 3:
@@ -228,4 +242,4 @@ def inner(text: str) -> str:
 
 def without_boilerplate(text: str) -> str:
     """Cuts what says nothing: special tokens, hopes, offers."""
-    return _BOILERPLATE.sub("", text)
+    return _TAGS.sub("", _BOILERPLATE.sub("", text))

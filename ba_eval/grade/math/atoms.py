@@ -11,6 +11,7 @@ from ba_eval.grade.math.tokens import (
     FUNCTIONS,
     GREEK,
     MULTIPLY,
+    RELATIONS,
     STYLED,
     TEXT,
     Cursor,
@@ -271,6 +272,8 @@ class Atoms(Cursor):
 
     def function(self, name: str) -> Node:
         name = ALIASES.get(name, name)
+        if name in ("max", "min") and self.peek() in RELATIONS:
+            return ("sym", name)
         power = base = index = None
         if name == "sqrt" and self.accept("["):
             index = self.collection()

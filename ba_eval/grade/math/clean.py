@@ -27,7 +27,12 @@ _STYLE = re.compile(
     r"\\(?:displaystyle|textstyle|scriptstyle|limits|nolimits|left|right|mleft|mright|middle|"
     r"bigl?|bigr?|Bigl?|Bigr?|biggl?|biggr?|Biggl?|Biggr?|bigm|Bigm|boldmath|bf|rm|it|sf|large|Large|normalsize)(?![A-Za-z])\.?"
 )
-_FRACTION = re.compile(r"\\(?:d|t|c)frac(?![A-Za-z])")
+_FRACTION = re.compile(r"\\(?:d|t|c|s|x|nice)frac(?![A-Za-z])")
+_SLANTED = re.compile(r"\^\s*\{?\s*(\d+)\s*\}?\s*/\s*_\s*\{?\s*(\d+)\s*\}?")
+_MINUS_SIGN = re.compile(r"\\(?:text\s*\{\s*[-−–]\s*\}|textminus(?![A-Za-z]))")
+_REMARK = re.compile(
+    r"\s*(?:\\checkmark|[✓✔✅]|(?:\\(?:text|mathrm)\s*\{)?\s*\((?:approximately|approx\.?|exactly|rounded[^()]*)\)\s*\}?)\s*$"
+)
 _BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
 _SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
 _DELIMITERS = re.compile(r"\\[()\[\]]|(?<!\\)\$")
@@ -68,8 +73,10 @@ _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _ORDINAL = re.compile(r"(?<=\d)\s*\^\s*\{?\s*\\(?:text|mathrm|textrm)\s*\{\s*(?:st|nd|rd|th)\s*\}\s*\}?")
 _MINUS_WORD = re.compile(r"^(?:negative|minus)\s+(?=\d)", re.I)
-_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_SCALE_WORD = re.compile(r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(thousand|million|billion|trillion)\b\s*\}?", re.I)
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE_WORD = re.compile(
+    r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(hundred|thousand|million|billion|trillion)\b\s*\}?", re.I
+)
 _TIMES_LETTER = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
@@ -100,7 +107,11 @@ def _clean(s: str) -> str:
     if not s.isascii():
         s = _unicode(s)
     s = _CONTROL.sub("", s).strip()
+    s = _REMARK.sub("", s)
+    if "_" in s and "/" in s:
+        s = _SLANTED.sub(r"\\frac{\1}{\2}", s)
     if "\\" in s or "$" in s:
+        s = _MINUS_SIGN.sub("-", s).replace(r"\surd", r"\sqrt")
         s = _CURRENCY.sub("", s).replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
         s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
@@ -158,6 +169,7 @@ def _unicode(s: str) -> str:
     s = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", s)
     s = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", s)
     s = re.sub("√\\s*(\\d+|[A-Za-z])", r"\\sqrt{\1}", s)
+    s = re.sub("∛\\s*(\\d+|[A-Za-z]|(?=[({]))", lambda m: r"\sqrt[3]" + (f"{{{m[1]}}}" if m[1] else ""), s)
     s = re.sub("(?<=\\d)(?=[¼½¾⅐-⅞])", " ", s)
     s = "".join(_UNICODE.get(c, c) for c in s)
     return s if s.isascii() else unicodedata.normalize("NFKC", s).replace("⁄", "/")

@@ -258,7 +258,9 @@ def is_label(node: Node, loose: bool = False) -> bool:
     if kind in ("sym", "call", "text"):
         return True
     if kind in ("mul", "div", "ratio"):
-        return all(is_label(part, loose) or (loose and part[0] == "num") for part in node[1:])
+        return any(part[0] != "num" for part in node[1:]) and all(
+            is_label(part, loose) or (loose and part[0] == "num") for part in node[1:]
+        )
     if kind == "tuple":
         return all(is_label(part) for part in node[3:])
     if kind == "fn":

@@ -7,11 +7,17 @@ from ba_eval.grade.math.tokens import names
 _TEXT_COMMAND = re.compile(
     r"\\(?:text(?:bf|it|rm|normal|sc|sf)?|mathrm|mathbf|mathit|mbox|operatorname|emph)(?![A-Za-z])\s*"
 )
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-    )
+_ONES = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
+)
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+_SMALL = {word: value for value, word in enumerate(_ONES)} | {word: 10 * (i + 2) for i, word in enumerate(_TENS)}
+_LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9}
+_PARTS = {
+    **{"half": 2, "halves": 2, "quarter": 4, "quarters": 4},
+    **{f"{word}{s}": n for n, word in enumerate(("third", "fourth", "fifth", "sixth"), 3) for s in ("", "s")},
+    **{f"{word}{s}": n for n, word in enumerate(("seventh", "eighth", "ninth", "tenth"), 7) for s in ("", "s")},
 }
 _WORDY = re.compile(r"[A-Za-z]{3,}")
 _MATH_WORDS = re.compile(
@@ -47,14 +53,38 @@ _NUMBER_SETS = {
 
 def in_symbols(text: str) -> str:
     """Writes numbers and sets that stand in words: five, all real numbers except 2."""
-    if len(text) > 80:
+    if len(text) > 80 or text.lstrip()[:1] in "-+":
         return text
     words = plain_words(text)
     if match := _REALS.fullmatch(words):
         return _SIGNED.get((match["sign"] or "").strip(), text)
     if match := _EXCEPT.fullmatch(" ".join(_without_commands(text).lower().split())):
         return f"x \\ne {match[1]}"
-    return _NUMBER_SETS.get(words) or NUMBER_WORDS.get(words, text)
+    return _NUMBER_SETS.get(words) or _number(words) or text
+
+
+def _number(words: str) -> str | None:
+    """Returns the digits of a number in words: twenty one, three hundred and five, two thirds."""
+    if words.startswith(("negative ", "minus ")) and (size := _number(words.partition(" ")[2])):
+        return f"-{size}"
+    *front, last = words.split() or [""]
+    if last in _PARTS and len(front) == 1 and front[0] in ("a", *_ONES[1:]):
+        return f"{_SMALL.get(front[0], 1)}/{_PARTS[last]}"
+    total = group = 0
+    for word in words.split():
+        if word in _SMALL:
+            value = _SMALL[word]
+            # twenty one, hundred and five: what follows must fit into what stands before.
+            if group % 10 or (group % 100 and value >= 10) or (group and not value):
+                return None
+            group += value
+        elif word == "hundred" and 0 < group < 10:
+            group *= 100
+        elif word in _LARGE and group and total % (1000 * _LARGE[word]) == 0:
+            total, group = total + group * _LARGE[word], 0
+        elif word != "and" or not (total or group >= 100):
+            return None
+    return str(total + group) if words else None
 
 
 def _without_commands(text: str) -> str:
@@ -244,4 +274,4 @@ _BASE = re.compile(r"\(?([0-9A-F]+)\)?\s*_\s*(?:base\s*)?\(?(\d+|[a-z]+)\)?", re
 
 
 def _base(match: re.Match[str]) -> tuple[str, str]:
-    return match[1].lstrip("0").upper(), NUMBER_WORDS.get(match[2].lower(), match[2])
+    return match[1].lstrip("0").upper(), _number(match[2].lower()) or match[2]
