@@ -135,5 +135,6 @@ def print_check(
             total, failures = reference_failures(benchmark)
             console.print(f"       references: {total - len(failures)} of {total} pass", soft_wrap=True)
             for id, why in failures.items():
-                console.print(f"       {escape(f'{id}: {why}')}", soft_wrap=True)
+                apart = " (reported apart)" if id in benchmark.excluded else ""
+                console.print(f"       {escape(f'{id}: {why}{apart}')}", soft_wrap=True)
     return code
