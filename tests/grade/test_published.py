@@ -54,6 +54,17 @@ def replayed_failure(row: dict[str, Any], found: dict[str, Any]) -> Problem | No
     return Problem(row["question_id"], "", code=CodeTask([test], f"Solution.{name}"))
 
 
+def livecodebench_failures(shared: Path) -> list[tuple[Problem, str]]:
+    """All programs that failed, each with a problem of the one test that it failed."""
+    found = []
+    for row in livecodebench_rows(shared):
+        for program, right, text in zip(row["code_list"], row["graded_list"], row["metadata"], strict=True):
+            problem = None if right else replayed_failure(row, json.loads(text))
+            if problem is not None:
+                found.append((problem, program))
+    return found
+
+
 def check_livecodebench(grader: CodeGrader, shared: Path, keep: Callable[[int], bool]) -> tuple[int, int]:
     """Replays failures and public tests; returns how many of each."""
     rows = [row for number, row in enumerate(livecodebench_rows(shared)) if keep(number)]
