@@ -2,7 +2,7 @@
 
 from ba_eval.execution.pool import Sandbox
 from ba_eval.execution.probe import check, probe_level
-from ba_eval.execution.result import CallResult, Limits, RunResult, Status
+from ba_eval.execution.result import CallResult, Limits, RunResult, Status, idle
 from ba_eval.execution.session import CallSession
 from ba_eval.execution.wire import Opaque, WireError
 
@@ -16,5 +16,6 @@ __all__ = [
     "Status",
     "WireError",
     "check",
+    "idle",
     "probe_level",
 ]

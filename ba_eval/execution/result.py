@@ -39,6 +39,12 @@ class Limits:
         return self.wall_seconds if self.wall_seconds is not None else 10.0 + 4.0 * self.cpu_seconds
 
 
+def idle(wall_seconds: float, cpu_seconds: float) -> bool:
+    """Whether many runs or calls of one program together took so long that it can only have slept, which the limit of
+    each would allow."""
+    return wall_seconds > max(120.0, 20.0 * cpu_seconds)
+
+
 @dataclass(frozen=True)
 class RunResult:
     """What became of one program."""

@@ -1,6 +1,7 @@
 """Calls of a function that lives in the sandbox, and test programs whose calls are relayed to such a function."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ba_eval.errors import MachineError
 from ba_eval.execution.job import GRACE_SECONDS, read_result
-from ba_eval.execution.result import CallResult, Limits, RunResult
+from ba_eval.execution.result import CallResult, Limits, RunResult, idle
 from ba_eval.execution.wire import WireError, decode, encode
 from ba_eval.execution.worker import Worker, WorkerDied
 
@@ -206,7 +207,7 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
     if candidate.loaded.status != "ok":
         return _as_run(candidate.loaded, slot.level)
     test = _Conversation(slot, "main", test_job, limits)
-    used = 0.0
+    used, started = 0.0, time.monotonic()
     test.open()
     try:
         test.send([b""], [limits.cpu_seconds])
@@ -227,6 +228,8 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
             used += result.cpu_seconds
             if candidate.ended is not None:
                 return _as_run(result, slot.level)
+            if idle(time.monotonic() - started, used):
+                return RunResult("timeout", cpu_seconds=used, level=slot.level, stalled=result.stalled)
             test.send([_answer(result)], [limits.cpu_seconds])
         assert test.ended is not None
         return test.ended

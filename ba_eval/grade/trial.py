@@ -1,11 +1,12 @@
 """Tries one program on its tests in the sandbox. Expected outputs stay on this side of the wall."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ba_eval.benchmark.problem import CallTest, StdinTest
-from ba_eval.execution import CallResult, Limits, RunResult, Sandbox
+from ba_eval.execution import CallResult, Limits, RunResult, Sandbox, idle
 from ba_eval.execution.wire import WireError, encode
 from ba_eval.grade.compare import output_difference, same_value, shorten, show
 from ba_eval.grade.turns import Turns
@@ -22,6 +23,7 @@ REASONS = {
 """Reasons of verdicts, by what became of the program."""
 
 _TEXT_LIMIT = 600
+_SLEPT = "the tests together took too long, most of it asleep"
 
 
 class SandboxFailed(Exception):
@@ -72,12 +74,13 @@ def _ending(result: RunResult | Trial) -> str | None:
 
 def try_stdin(runner: Runner, program: str, tests: Sequence[StdinTest], limits: Limits) -> Trial:
     """Runs the program once for each test, up to the first that fails."""
-    slowest = 0.0
+    slowest = used = wall = 0.0
     for number, test in enumerate(tests):
         stdin = test.stdin.encode(errors="surrogateescape")
         room = with_room(limits, len(test.stdout))
         result = runner.fairly(lambda stdin=stdin, room=room: runner.sandbox.run(program, stdin, room))  # type: ignore[misc]
         slowest = max(slowest, result.cpu_seconds)
+        used, wall = used + result.cpu_seconds, wall + result.wall_seconds
         printed = result.stdout.decode(errors="replace")
         failed = {
             "test": number,
@@ -91,6 +94,8 @@ def try_stdin(runner: Runner, program: str, tests: Sequence[StdinTest], limits: 
         difference = output_difference(printed, test.stdout)
         if difference is not None:
             return Trial(number, len(tests), "failed test", {**failed, "difference": difference})
+        if idle(wall, used):
+            return Trial(number, len(tests), "timeout", {**failed, "error": _SLEPT})
     return Trial(len(tests), len(tests), slowest=slowest)
 
 
@@ -136,6 +141,7 @@ def call_all(
     """
     used = slowest = 0.0
     with sandbox.session(program, entry_point, limits) as session:
+        started = time.monotonic()
         if session.loaded.status != "ok":
             failed = {"test": 0, "error": _error(session.loaded)}
             return Trial(0, len(calls), _reason(session.loaded), failed, session.loaded.stalled)
@@ -150,6 +156,8 @@ def call_all(
             if told is not None:
                 failed = {"test": number, "input": describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
                 return Trial(number, len(calls), "failed test", failed)
+            if idle(time.monotonic() - started, used):
+                return Trial(number, len(calls), "timeout", {"test": number, "error": _SLEPT}, result.stalled)
             if used > cpu_budget:
                 failed = {"test": number, "error": f"all calls together took more than {cpu_budget:.0f} s of CPU time"}
                 return Trial(number, len(calls), "timeout", failed, result.stalled)

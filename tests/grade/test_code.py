@@ -315,3 +315,30 @@ def test_close_waits(shared: Path) -> None:
     futures: list[Future[Verdict]] = [grader.submit_program(DOUBLE, f"print(int(input()) * 2) # {n}") for n in range(5)]
     grader.close()
     assert all(future.done() and future.result().outcome == "correct" for future in futures)
+
+
+@pytest.mark.parametrize(
+    ("problem", "program"),
+    [
+        (
+            Problem("echo", "", code=CodeTask([StdinTest("1", "1")] * 40)),
+            "import time\ntime.sleep(0.2)\nprint(input())",
+        ),
+        (
+            Problem("same", "", code=CodeTask([CallTest([1], 1)] * 40, "f")),
+            "import time\ndef f(x):\n    time.sleep(0.2)\n    return x",
+        ),
+        (
+            Problem("check", "", code=CodeTask(CheckTest("for _ in range(40): assert f(1) == 1"), "f")),
+            "import time\ndef f(x):\n    time.sleep(0.2)\n    return x",
+        ),
+    ],
+)
+def test_sleeping_in_every_test_does_not_pay(
+    grader: CodeGrader, monkeypatch: pytest.MonkeyPatch, problem: Problem, program: str
+) -> None:
+    for module in ("grade.trial", "execution.session"):
+        monkeypatch.setattr(f"ba_eval.{module}.idle", lambda wall, cpu: wall > 1 + 20 * cpu)
+    verdict = grader.submit_program(problem, program).result(timeout=100)
+    assert (verdict.outcome, verdict.reason) == ("wrong", "timeout")
+    assert verdict.seconds < 40 * 0.2 * 2
