@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -238,8 +239,8 @@ class Evaluation:
 
     def _stop(self, lanes: Sequence[Lane], inbox: Events, grading: Grading) -> None:
         """Ends all engines, and keeps what they have finished."""
-        for lane in lanes:
-            lane.close()
+        with ThreadPoolExecutor(len(lanes)) as pool:  # each may take seconds
+            list(pool.map(Lane.close, lanes))
         deadline = time.monotonic() + DRAIN_SECONDS
         with suppress(StoreError):  # a full disk may be what ended the run
             while any(not lane.join(0.0) for lane in lanes) or not inbox.empty():

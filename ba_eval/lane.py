@@ -44,7 +44,7 @@ class Lane:
 
     def __init__(self, config: RunConfig, environment: Mapping[str, str], note: Callable[[str], None]) -> None:
         """`environment`: variables that give its engines their own devices."""
-        self._config, self._note = config, note
+        self._config, self._tell = config, note
         self._environment = {**environment, **({DETERMINISTIC: "1"} if config.deterministic else {})}
         self._lock = threading.Lock()
         self._spare: Child | None = None
@@ -191,6 +191,10 @@ class Lane:
         self._gpus = int(engine.info.get("gpus") or 0)
         self.seconds_loading += time.monotonic() - started
         return engine
+
+    def _note(self, text: str) -> None:
+        if not self._closed:  # what an engine says that was ended on purpose is no news
+            self._tell(text)
 
     def _log(self, model: str) -> Path:
         return Path(self._config.out) / "logs" / f"{quote(model, safe='@+=, ')}.log"
