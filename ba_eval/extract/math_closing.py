@@ -9,6 +9,7 @@ from ba_eval.extract.math_prose import (
     MATH_SPAN,
     NUMBER,
     SENTENCE_END,
+    SPAN_LIST,
     VALUE,
     WORD,
     Extraction,
@@ -54,14 +55,17 @@ def closing(text: str) -> Extraction | None:
         return Extraction(strong, "closing")
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
     for sentence in reversed(sentences[-2:]):
-        if _CONCLUDING.search(sentence) and (found := _stated(sentence, masked)):
+        last = sentence is sentences[-1] and bool(SPAN_LIST.search(sentence))
+        if (last or _CONCLUDING.search(sentence)) and (found := _stated(sentence, masked)):
             return found
-    if sentences and (choice := _CHOICE.search(sentences[-1])):
+    if not sentences or DENIED.search(sentences[-1]):
+        return None
+    if choice := _CHOICE.search(sentences[-1]):
         return Extraction(choice[1], "closing")
-    plain = bool(sentences) and (len(sentences) == 1 or _PLAIN_STATEMENT.match(sentences[-1]))
-    if plain and not DENIED.search(sentences[-1]) and (match := _STATEMENT.search(sentences[-1])):
+    plain = len(sentences) == 1 or masked.spans or _PLAIN_STATEMENT.match(sentences[-1])
+    if plain and (match := _STATEMENT.search(sentences[-1])):
         return Extraction(masked.shown(trim(match[1])), "closing")
-    if masked.spans and sentences and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
+    if masked.spans and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
         return Extraction(_with_neighbours(sentences[-1], last[-1], masked), "closing")
     return None
 

@@ -138,7 +138,7 @@ def _first_answer(rest: str) -> str | None:
 
 # -- statements
 
-_PREPOSITION = re.compile(r"^(?:(?:[a-z]+ed|found|taken)\s+)?(?:at|by|when|as)\s+(?=[-\d\x00(])")
+_PREPOSITION = re.compile(r"^(?:(?:[a-z]+(?:ed|ing)|found|taken)\s+)?(?:at|by|when|as)\s+(?=[-\d\x00(])")
 VALUE = r"[-−+]?(?:\x00\d+\x00|[\d(√π][\w./^*()√π]*)"
 _NAMED = re.compile(
     rf"\b[A-Za-z](?:_\w+)?\s*=\s*{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?\s*=\s*{VALUE})+$"
@@ -156,6 +156,9 @@ NUMBER = re.compile(
 )
 
 
+_SPAN_MARK = re.compile(r"\x00(\d+)\x00")
+
+
 class Masked:
     """Text whose math spans are replaced by a mark each, so that prose can be told from formulas."""
 
@@ -167,14 +170,30 @@ class Masked:
         self.spans.append(match)
         return f"\x00{len(self.spans) - 1}\x00"
 
+    def listed(self, sentence: str) -> str | None:
+        """Returns the formulas that end a sentence: all of x = 5 or x = -2, the last of r = 1/2, and p + q = 3."""
+        found = SPAN_LIST.search(sentence)
+        if found is None:
+            return None
+        names = [span_text(self.spans[int(n)]).partition("=") for n in _SPAN_MARK.findall(found[0])]
+        named = [name.strip() for name, equals, _ in names if equals]
+        if len(named) == len(names) > 1 and len(named[0]) == 1 and re.fullmatch(r"\w\s*[-+*]\s*\w.*", named[-1]):
+            return "=".join(part for part in (names[-1][0], names[-1][2])).strip()
+        return self.shown(found[0].strip(" ."))
+
     def shown(self, masked: str) -> str:
         """Returns a piece of the masked text with its math in place; a lone span without its dollars."""
         whole = re.fullmatch(r"\x00(\d+)\x00", masked.strip())
         if whole:
             return span_text(self.spans[int(whole[1])])
-        return re.sub(r"\x00(\d+)\x00", lambda m: " " + span_text(self.spans[int(m[1])]) + " ", masked).strip()
+        return _SPAN_MARK.sub(lambda m: " " + span_text(self.spans[int(m[1])]) + " ", masked).strip()
 
 
+SPAN_LIST = re.compile(r"\x00\d+\x00(?:\s*(?:[,;]\s*(?:and|or)?|and|or)\s*\x00\d+\x00)*[\s.]*$")
+"""The formulas that end a sentence: x = 5 or x = -2."""
+_AS_DESIRED = re.compile(
+    r",?\s+as\s+(?:desired|required|claimed|expected|needed|wanted|stated|above|before)\b.*$", re.S
+)
 _REMARK = re.compile(r"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+\((?=[a-z]{2})")
 
 
@@ -206,24 +225,25 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
     if named := _NAMED.search(trim(sentence)):
         return masked.shown(named[0])
     if len(WORD.findall(sentence)) < 3:
-        lone = re.search(r"\x00\d+\x00[\s.]*$", sentence) if concluding else None
-        return masked.shown(lone[0].strip(" .")) if lone else None
-    sentence = re.sub(r"\s*\([^()]*\)\s*$", "", trim(sentence))
+        return masked.listed(sentence) if concluding else None
+    sentence = re.sub(r"\s*\([^()]*\)\s*$", "", trim(_AS_DESIRED.sub("", sentence)))
     verbs = list(_VERB.finditer(sentence))
     last = verbs[-1] if verbs else None
     if last:
         rest = trim(
             re.sub(
-                r"^\s*(?:equal to|to|one of|exactly|about|approximately|simply|just|given by|therefore|thus|:)\s*",
+                r"^\s*(?:(?:equal|equivalent) to|to|one of|also|then|exactly|about|approximately|"
+                r"simply|just|given by|therefore|thus|:)\s*",
                 "",
                 sentence[last.end() :],
             )
         )
-        rest = _PREPOSITION.sub("", rest)
+        rest = re.sub(r"^(?:an?|the)\s+(?:[a-z]+:?\s+){1,2}(?=\x00)", "", _PREPOSITION.sub("", rest))
+        rest = re.sub(r"^(\x00\d+\x00)\s+(?!and\b|or\b)[a-z]{3,}(?:\s+[a-z]{3,})*\s+\x00\d+\x00$", r"\1", rest)
         if rest and len(WORD.findall(rest)) <= 2 and re.search(r"[\d\x00]", rest):
             return masked.shown(rest)
-    if (end := re.search(r"\x00\d+\x00(?:\s*(?:,|and|or|,\s*and)\s*\x00\d+\x00)*$", sentence)) is not None:
-        return masked.shown(end[0])
+    if (end := masked.listed(sentence)) is not None:
+        return end
     numbers = [n[0] for n in NUMBER.finditer(re.sub(r"\x00\d+\x00", "", sentence))]
     if len(numbers) == 1 and "\x00" not in sentence:
         return numbers[0].strip()

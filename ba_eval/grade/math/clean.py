@@ -31,7 +31,7 @@ _FRACTION = re.compile(r"\\(?:d|t|c|s|x|nice)frac(?![A-Za-z])")
 _SLANTED = re.compile(r"\^\s*\{?\s*(\d+)\s*\}?\s*/\s*_\s*\{?\s*(\d+)\s*\}?")
 _MINUS_SIGN = re.compile(r"\\(?:text\s*\{\s*[-−–]\s*\}|textminus(?![A-Za-z]))")
 _REMARK = re.compile(
-    r"\s*(?:\\checkmark|[✓✔✅]|(?:\\(?:text|mathrm)\s*\{)?\s*\((?:approximately|approx\.?|exactly|rounded[^()]*)\)\s*\}?)\s*$"
+    r"\s*(?:\\text\s*\{\s*[.,;]\s*\}|\\checkmark|[✓✔✅]|(?:\\(?:text|mathrm)\s*\{)?\s*\((?:approximately|approx\.?|exactly|rounded[^()]*)\)\s*\}?)\s*$"
 )
 _BINOMIAL = re.compile(r"\\(?:d|t)binom(?![A-Za-z])")
 _SPACES = re.compile(r"(?:(?<!\\)\\(?:[,;:>! ]|q?quad|enspace(?![A-Za-z])|hspace\*?\{[^{}]*\})|[~\s])+")
@@ -61,7 +61,8 @@ _WRAPPED = re.compile(
 _DOUBLED = re.compile(
     r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
-_SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d\.?[\d ]*)\}")
+_SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d[-+\d .,]*)\}")
+_BOLD_DIGITS = re.compile(r"\\(?:mathbf|boldsymbol)\s*\{([^{}]*\d[^{}]*)\}")
 _DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*[,.]\s*\}\s*(?=\d)")
 _TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
 _TEXT_BEFORE = re.compile(
@@ -115,6 +116,7 @@ def _clean(s: str) -> str:
         s = _CURRENCY.sub("", s).replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
         s = _SPACED_DIGITS.sub(lambda m: "".join(m[1].split()), s)
+        s = _BOLD_DIGITS.sub(lambda m: "{" + re.sub(r"(?<=\d) (?=\d)", "", m[1]) + "}", s)
         s = _COLOR.sub("", s)
         while (match := _WRAPPED.fullmatch(s)) and _balanced(match[1]):
             s = match[1].strip()
