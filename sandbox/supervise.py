@@ -53,6 +53,8 @@ class Job:
         """CPU seconds for the calls that come after the one under way, where several were passed on at once."""
         self.next_call = False
         """Whether a further call began since the limits were last looked at."""
+        self.asking = False
+        """Whether a test program waits for the answer to its question: that time is not its own."""
         self.answer = bytearray()
         self.status = b""
         self.to_program: dict[int, memoryview] = {}
@@ -185,6 +187,7 @@ class Job:
     def call(self, nonce: bytes, cpu_seconds: list[float], sizes: list[int], body: bytes) -> None:
         """Passes calls, or the answer to the program's own question, to the program: all at once, so that it need not
         wait between them. `sizes`: how `body` is cut."""
+        self.asking = False
         if self.calling is None:
             self.calling, self.call_cpu = nonce, cpu_seconds[0]
             self.more_calls.extend(cpu_seconds[1:])
@@ -192,7 +195,7 @@ class Job:
             self.calls_started = used.cpu_seconds
             self._call_starts(used)
             self.stalled = False
-        else:  # it waited for its answer: that time is not its own
+        else:
             self.call_started = (self.call_started[0], time.monotonic())
         if self.calls in self.open:
             messages, at = bytearray(), 0
@@ -228,6 +231,7 @@ class Job:
             at += head + size
             answers.append(body)
             if body[:1] == b"c":
+                self.asking = self.job["mode"] == "check"
                 continue
             self.next_call = bool(self.more_calls)
             if self.more_calls:
@@ -278,7 +282,7 @@ class Job:
         # Time for which one thread was ready and others had the CPU is not the program's own.
         starved = min(_MOST_STARVED, used.waited_seconds - self.waited) if used.threads <= 1 else 0.0
         if self.limit is None:
-            if self.cpu - base_cpu >= self.call_cpu or wall - starved >= most:
+            if self.cpu - base_cpu >= self.call_cpu or (wall - starved >= most and not self.asking):
                 self.limit = "timeout"
             elif used.memory_mb > self.job["memory_mb"]:
                 self.limit = "memory"

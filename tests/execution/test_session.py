@@ -179,6 +179,13 @@ def test_check(sandbox: Sandbox, test: str, program: str, entry_point: str, stat
     assert sandbox.check(test, program, entry_point, limits).status == status
 
 
+def test_a_slow_answer_is_not_the_time_of_the_test(sandbox: Sandbox) -> None:
+    slow = "import time\ndef f(x):\n    time.sleep(1)\n    return x"
+    limits = Limits(cpu_seconds=1, wall_seconds=1.6)
+    assert sandbox.check("import time\ntime.sleep(1)\nassert f(1) == f(1)", slow, "f", limits).status == "ok"
+    assert sandbox.check("import time\nf(1)\ntime.sleep(5)", "def f(x): return x", "f", limits).status == "timeout"
+
+
 def test_the_candidate_never_meets_the_test(sandbox: Sandbox) -> None:
     spy = """
         import gc, os, sys
