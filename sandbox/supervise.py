@@ -281,8 +281,9 @@ class Job:
         wall, most = now - base_time, self.job["wall_seconds"] + max(0.0, self.call_cpu - self.job["cpu_seconds"])
         # Time for which one thread was ready and others had the CPU is not the program's own.
         starved = min(_MOST_STARVED, used.waited_seconds - self.waited) if used.threads <= 1 else 0.0
+        waits = self.asking or (self.calling is None and self.job["mode"] != "script")  # for the harness
         if self.limit is None:
-            if self.cpu - base_cpu >= self.call_cpu or (wall - starved >= most and not self.asking):
+            if self.cpu - base_cpu >= self.call_cpu or (wall - starved >= most and not waits):
                 self.limit = "timeout"
             elif used.memory_mb > self.job["memory_mb"]:
                 self.limit = "memory"
