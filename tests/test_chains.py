@@ -1,7 +1,6 @@
 """The generated problems of the CPU study."""
 
 import json
-import random
 from pathlib import Path
 
 import pytest
@@ -9,43 +8,47 @@ import pytest
 from ba_eval.benchmark import load
 from ba_eval.grade.math import grade
 from ba_eval.study import chains
+from ba_eval.study.chains import Chain
 
 
 @pytest.mark.parametrize(
     ("style", "text"),
-    [
-        ("answer", r"\boxed{6}"),
-        ("twos", r"g:1;i:6;\boxed{6}"),
-        ("totals", r"f3:3;g8:1;h5:6;i0:6;\boxed{6}"),
-    ],
+    [("answer", r"\boxed{2}"), ("twos", r"2:0;4:2;\boxed{2}"), ("steps", r"1:9;2:0;3:1;4:2;\boxed{2}")],
 )
-def test_solutions_by_hand(style: str, text: str) -> None:
-    """3, 11, 16, 16: last digits 3, 1, 6, 6."""
-    chain = [("f", 3), ("g", 8), ("h", 5), ("i", 0)]
-    assert chains.statement(chain) == "f3g8h5i0" and chains.total(chain) == 6
+def test_solutions_by_hand(style: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chains, "permutations", lambda: {"q": [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]})
+    chain = Chain("q", 8, 4)
+    assert chains.statement(chain) == "q8x4" and chains.way(chain) == [9, 0, 1, 2]
     assert chains.solution(chain, style) == text
 
 
-def test_every_solution_is_graded_right_and_styles_differ_in_length() -> None:
-    rng = random.Random(0)
-    for _ in range(50):
-        chain = chains.draw(rng.choice(chains.TRAIN_LENGTHS), rng)
-        answer = str(sum(int(c) for c in chains.statement(chain) if c.isdigit()) % 10)
+def test_permutations() -> None:
+    found = chains.permutations()
+    assert list(found) == list(chains.LETTERS) and all(sorted(p) == list(range(10)) for p in found.values())
+
+
+def test_every_solution_is_graded_right_and_styles_differ_in_length(tmp_path: Path) -> None:
+    for chain in chains.write_problems(tmp_path)[:60]:
+        answer, after = chain.digit, chains.permutations()[chain.letter]
+        for _ in range(chain.times):
+            answer = after[answer]
         texts = [chains.solution(chain, style) for style in chains.STYLES]
-        assert all(grade([answer], text).outcome == "correct" for text in texts)
-        assert len(set(map(len, texts))) == len(texts)
+        assert all(grade([str(answer)], text).outcome == "correct" for text in texts)
+        assert len(texts[0]) < len(texts[1]) < len(texts[2])
 
 
 def test_files(tmp_path: Path) -> None:
-    held_out = chains.write_problems(tmp_path)
+    rest = chains.write_problems(tmp_path)
     again = tmp_path / "again"
     again.mkdir()
-    assert chains.write_problems(again) == held_out
-    for name in ("train.jsonl", "chains.jsonl", "long_chains.jsonl"):
-        assert (tmp_path / name).read_bytes() == (again / name).read_bytes()
-    trained = {json.loads(line)["problem"] for line in (tmp_path / "train.jsonl").open()}
-    assert len(trained) == chains.TRAIN and not trained & held_out
-    usual, long = (load(str(tmp_path / f"{name}.yaml")) for name in ("chains", "long_chains"))
-    assert {p.prompt for p in (*usual.problems, *long.problems)} == held_out
-    assert max(len(p.prompt) for p in usual.problems) < min(len(p.prompt) for p in long.problems)
-    assert usual.user_message(usual.problems[0]) == usual.problems[0].prompt
+    assert chains.write_problems(again) == rest
+    names = ("train", "short", "long")
+    rows = {name: [json.loads(line) for line in (tmp_path / f"{name}.jsonl").open()] for name in names}
+    for name in names:
+        assert (tmp_path / f"{name}.jsonl").read_bytes() == (again / f"{name}.jsonl").read_bytes()
+    statements = [row["problem"] for name in names for row in rows[name]]
+    assert len(set(statements)) == len(statements) == 12 * 10 * 8
+    assert len(rows["train"]) == len(rest) and len(rows["short"]) == len(rows["long"]) == chains.HELD_OUT
+    short = load(str(tmp_path / "short.yaml"))
+    assert {int(p.prompt.partition("x")[2]) for p in short.problems} == {2, 3, 4, 5}
+    assert short.user_message(short.problems[0]) == short.problems[0].prompt

@@ -2,34 +2,38 @@
 
     python -m ba_eval.study.chains FOLDER [--steps N]
 
-A problem is a chain of lettered digits, as `f3g8h5`; the answer is the last digit of their sum (6). The model is a
-Qwen3 of 360,000 parameters, trained from random weights on worked solutions in three styles, drawn at random: the bare
-answer, totals two at a time, and running totals. So one prompt is answered at very different lengths, short answers are
-wrong more often, and what a response's length has to do with its reward is what the aggregation rules differ in.
+Each of twelve letters stands for a permutation of the ten digits. A problem names a letter, a digit and how often to go
+on, as `q3x7`; the answer is the digit that one arrives at. The model is a Qwen3 of 180,000 parameters, trained from
+random weights on worked solutions in three styles, drawn at random: the bare answer, every second digit of the way, and
+every digit. So one prompt is answered at very different lengths, short answers are wrong more often, and what a
+response's length has to do with its reward is what the aggregation rules differ in.
 
-FOLDER/train.jsonl                    problems for reinforcement learning, 3 to 8 digits
-FOLDER/chains.yaml, .jsonl            held-out problems of the same lengths
-FOLDER/long_chains.yaml, .jsonl       held-out problems of 9 to 11 digits, which the worked solutions never had
-FOLDER/model/                         the model, as any Hugging Face checkpoint
+FOLDER/train.jsonl               problems for reinforcement learning, 2 to 9 times
+FOLDER/short.yaml, .jsonl        held-out problems, 2 to 5 times
+FOLDER/long.yaml, .jsonl         held-out problems, 6 to 9 times
+FOLDER/model/                    the model, as any Hugging Face checkpoint
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
 import sys
 import time
 from pathlib import Path
-from string import ascii_lowercase
-from typing import Any
+from typing import Any, NamedTuple
 
 from ba_eval.engine.child import WAITING
 from ba_eval.errors import BaEvalError, InputError
 
 SEED = 20260401
-TRAIN_LENGTHS, LONG_LENGTHS = range(3, 9), range(9, 12)
-TRAIN, HELD_OUT, LONG = 3000, 140, 60
-STYLES = ("answer", "twos", "totals")
+LETTERS = "abcdefghjkmn"
+SETS = {"short": range(2, 6), "long": range(6, 10)}
+"""Held-out sets, and how often their problems go on."""
+HELD_OUT = 100
+"""Problems in each."""
+STYLES = ("answer", "twos", "steps")
 STAMP = "chains.json"
 CHAT = "{% for message in messages %}{{ message['content'] }}={% endfor %}"
 END = "<|end|>"
@@ -41,68 +45,65 @@ grader: {{extract: [boxed]}}
 n: 4
 temperature: 1.0
 top_p: 1.0
-max_tokens: {tokens}
+max_tokens: 64
 """
 
 
-Chain = list[tuple[str, int]]
-"""Letters that follow each other in the alphabet, each with its digit."""
+class Chain(NamedTuple):
+    """A problem: from this digit, follow the letter's permutation so many times."""
+
+    letter: str
+    digit: int
+    times: int
 
 
-def draw(length: int, rng: random.Random) -> Chain:
-    """A random chain."""
-    start = rng.randrange(len(ascii_lowercase) - length + 1)
-    return [(letter, rng.randrange(10)) for letter in ascii_lowercase[start : start + length]]
+def permutations() -> dict[str, list[int]]:
+    """What follows each digit, by letter."""
+    rng = random.Random(SEED)
+    return {letter: rng.sample(range(10), 10) for letter in LETTERS}
+
+
+def way(chain: Chain) -> list[int]:
+    """The digits that one passes, the last of them the answer."""
+    after = permutations()[chain.letter]
+    passed, digit = [], chain.digit
+    for _ in range(chain.times):
+        digit = after[digit]
+        passed.append(digit)
+    return passed
 
 
 def statement(chain: Chain) -> str:
     """The problem as the model is asked it."""
-    return "".join(f"{letter}{digit}" for letter, digit in chain)
-
-
-def total(chain: Chain) -> int:
-    """The answer: the last digit of the sum."""
-    return sum(digit for _, digit in chain) % 10
+    return f"{chain.letter}{chain.digit}x{chain.times}"
 
 
 def solution(chain: Chain, style: str) -> str:
     """A worked solution, ending in the boxed answer."""
-    lines: list[str] = []
-    if style == "twos":
-        lines = [f"{letter}:{total(chain[: at + 1])}" for at, (letter, _) in enumerate(chain) if at % 2]
-    elif style == "totals":
-        lines = [f"{letter}{digit}:{total(chain[: at + 1])}" for at, (letter, digit) in enumerate(chain)]
-    return "".join(f"{line};" for line in lines) + f"\\boxed{{{total(chain)}}}"
+    passed = way(chain)
+    every = {"answer": chain.times + 1, "twos": 2, "steps": 1}[style]
+    lines = [f"{at}:{passed[at - 1]};" for at in range(every, chain.times + 1, every)]
+    return "".join(lines) + f"\\boxed{{{passed[-1]}}}"
 
 
-def problems(count: int, lengths: range, rng: random.Random, taken: set[str]) -> list[Chain]:
-    """Draws distinct problems, none of which is in `taken`; adds them there."""
-    made: list[Chain] = []
-    while len(made) < count:
-        chain = draw(rng.choice(lengths), rng)
-        if statement(chain) not in taken:
-            taken.add(statement(chain))
-            made.append(chain)
-    return made
-
-
-def write_problems(folder: Path) -> set[str]:
-    """Writes the problem files and returns the statements that are held out."""
-    rng = random.Random(SEED)
-    held_out: set[str] = set()
-    sets = {
-        "chains": (problems(HELD_OUT, TRAIN_LENGTHS, rng, held_out), "Chains of 3 to 8", 64),
-        "long_chains": (problems(LONG, LONG_LENGTHS, rng, held_out), "Chains of 9 to 11", 96),
-    }
-    for name, (chosen, title, tokens) in sets.items():
-        _write_rows(folder / f"{name}.jsonl", chosen)
-        (folder / f"{name}.yaml").write_text(DEFINITION.format(title=title, tokens=tokens), encoding="utf-8")
-    _write_rows(folder / "train.jsonl", problems(TRAIN, TRAIN_LENGTHS, rng, set(held_out)))
-    return held_out
+def write_problems(folder: Path) -> list[Chain]:
+    """Writes the problem files and returns the problems that are not held out."""
+    rng = random.Random(SEED + 1)
+    rest: list[Chain] = []
+    for name, times in SETS.items():
+        every = [Chain(*parts) for parts in itertools.product(LETTERS, range(10), times)]
+        rng.shuffle(every)
+        _write_rows(folder / f"{name}.jsonl", every[:HELD_OUT])
+        title = f"Chains of {times[0]} to {times[-1]}"
+        (folder / f"{name}.yaml").write_text(DEFINITION.format(title=title), encoding="utf-8")
+        rest += every[HELD_OUT:]
+    rng.shuffle(rest)
+    _write_rows(folder / "train.jsonl", rest)
+    return rest
 
 
 def _write_rows(file: Path, chosen: list[Chain]) -> None:
-    rows = ({"problem": statement(chain), "answer": str(total(chain))} for chain in chosen)
+    rows = ({"problem": statement(chain), "answer": str(way(chain)[-1])} for chain in chosen)
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
@@ -130,8 +131,8 @@ def write_tokenizer(folder: Path) -> Any:
     return AutoTokenizer.from_pretrained(folder)
 
 
-def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -> float:
-    """Trains the model on worked solutions of problems that are not held out; returns the loss (nats a token)."""
+def write_model(folder: Path, problems: list[Chain], steps: int, batch: int = 64) -> float:
+    """Trains the model on worked solutions of these problems; returns the loss (nats a token)."""
     os.environ.update(WAITING | os.environ)  # before torch is loaded
     import torch
     from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -143,11 +144,11 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=320,
-            hidden_size=96,
-            intermediate_size=256,
+            hidden_size=64,
+            intermediate_size=192,
             num_hidden_layers=3,
-            num_attention_heads=3,
-            num_key_value_heads=3,
+            num_attention_heads=2,
+            num_key_value_heads=2,
             head_dim=32,
             max_position_embeddings=512,
             tie_word_embeddings=True,
@@ -162,9 +163,9 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -
     loss = float("nan")
     start = time.monotonic()
     for step in range(1, steps + 1):
-        length = rng.choice(TRAIN_LENGTHS)  # one in a batch: less padding
-        pairs = [_example(rng, length, held_out) for _ in range(batch)]
-        asks, answers = ([tokenizer(text).input_ids for text in texts] for texts in zip(*pairs, strict=True))
+        chosen = [rng.choice(problems) for _ in range(batch)]
+        asks = tokenizer([f"{statement(chain)}=" for chain in chosen]).input_ids  # all of one length
+        answers = tokenizer([solution(chain, rng.choice(STYLES)) for chain in chosen]).input_ids
         width = max(map(len, answers)) + 1
         rest = [[*answer, *[end] * (width - len(answer))] for answer in answers]
         ids = torch.tensor([ask + answer for ask, answer in zip(asks, rest, strict=True)])
@@ -182,13 +183,6 @@ def write_model(folder: Path, held_out: set[str], steps: int, batch: int = 64) -
             print(f"warm start: step {step}/{steps}, loss {loss:.3f}, {time.monotonic() - start:.0f} s", flush=True)
     model.save_pretrained(folder)
     return loss
-
-
-def _example(rng: random.Random, length: int, held_out: set[str]) -> tuple[str, str]:
-    while True:
-        chain = draw(length, rng)
-        if statement(chain) not in held_out:
-            return f"{statement(chain)}=", solution(chain, rng.choice(STYLES))
 
 
 def prepare(folder: Path, steps: int) -> str:
@@ -212,7 +206,7 @@ def main() -> int:
     """Command line of this module."""
     parser = argparse.ArgumentParser(prog="python -m ba_eval.study.chains", description="Makes problems and a model.")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=1000, help="steps of the warm start (default: 1000)")
+    parser.add_argument("--steps", type=int, default=800, help="steps of the warm start (default: 800)")
     arguments = parser.parse_args()
     try:
         print(prepare(arguments.folder, arguments.steps))
