@@ -35,8 +35,8 @@ _PLAIN_STATEMENT = re.compile(r"\W*(?:the|this|it|its|there|so|which|x|y|n)\b", 
 _REMARK = re.compile(r"\s+\((?=[A-Za-z]{2})[^()]*\)(?=[.\s]*$)")
 _LABEL = re.compile(r"[\W_]*(?:ans|answer|result|solution|output|value|total)\b[*_\s]{0,4}[.:=][*_\s]{0,4}(?=\S)", re.I)
 _CHOICE = re.compile(
-    r"\b(?:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}(?![\w'])"
-    r"(?!.*\b(?:not|wrong|incorrect|eliminate|rule)\b)"
+    r"\b(?i:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}"
+    r"(?=[*_.!\s]*$|[:)]|\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b)"
 )
 
 
@@ -62,11 +62,11 @@ def closing(text: str) -> Extraction | None:
         return None
     if choice := _CHOICE.search(sentences[-1]):
         return Extraction(choice[1], "closing")
-    plain = len(sentences) == 1 or masked.spans or _PLAIN_STATEMENT.match(sentences[-1])
+    plain = len(sentences) == 1 or bool(masked.spans) or _PLAIN_STATEMENT.match(sentences[-1])
     if plain and (match := _STATEMENT.search(sentences[-1])):
         return Extraction(masked.shown(trim(match[1])), "closing")
-    if masked.spans and (last := re.findall(r"\x00\d+\x00", sentences[-1])):
-        return Extraction(_with_neighbours(sentences[-1], last[-1], masked), "closing")
+    if masked.spans and (spans := re.findall(r"\x00\d+\x00", sentences[-1])):
+        return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
     return None
 
 

@@ -17,6 +17,7 @@ from ba_eval.grade.math.forms import (
     remainder,
     simple,
 )
+from ba_eval.grade.math.lists import filled, is_list_of_points, points, same_parameter
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.regions import INEQUALITIES, same_region
 from ba_eval.grade.math.tree import Node, contains, one
@@ -42,10 +43,13 @@ class Comparison:
 
     def equal(self, gold: Node, answer: Node) -> bool | None:
         """Returns True, False, or None where it could not be told (`troubles` says why)."""
+        answer = same_parameter(gold, answer)
         if canonical(gold) == canonical(answer):
             self.methods.add("form")
             return True
         gold, answer = simple(gold), simple(answer)
+        if is_list_of_points(gold):
+            answer = points(answer)
         if "text" in (gold[0], answer[0]):
             return bool(gold[0] == answer[0] and gold[1].lower() == answer[1].lower())
         if "mod" in (gold[0], answer[0]):
@@ -93,6 +97,7 @@ class Comparison:
         if kinds[0] in ("list", "set") or kinds[1] in ("list", "set"):
             items = gold[1:] if kinds[0] in ("list", "set") else (gold,)
             others = answer[1:] if kinds[1] in ("list", "set") else (answer,)
+            items, others = filled(items), filled(others)
             dots = any(item[0] == "dots" for item in (*items, *others))
             return self.ordered(items, others) if dots else self.unordered(items, others)
         if "ratio" in kinds:

@@ -1,10 +1,11 @@
 """Equivalence of equations, assignments and inequalities."""
 
+from fractions import Fraction
 from typing import Protocol
 
 from ba_eval.grade.math.exact import TooLarge
 from ba_eval.grade.math.forms import assigned, canonical, is_equation
-from ba_eval.grade.math.numeric import proportion
+from ba_eval.grade.math.numeric import proportion, same
 from ba_eval.grade.math.regions import same_region
 from ba_eval.grade.math.tree import Node, mapped, operators, symbols, terms
 
@@ -38,7 +39,23 @@ def same_relation(gold: Node, answer: Node, of: Comparing) -> bool | None:
     if region is not None:
         of.methods.add("region")
         return region
-    return _chains(gold, answer, of) if gold[0] == answer[0] == "rel" else False
+    if gold[0] == answer[0] == "rel":
+        return _chains(gold, answer, of)
+    sides = [_between(side) for side in (gold, answer)]
+    return False if None in sides else of.equal(*sides)  # type: ignore[arg-type]
+
+
+def _between(node: Node) -> Node | None:
+    """Returns the interval that `a < x < b` says, with letters in its ends; an interval stays as it is."""
+    if node[0] != "rel":
+        return node if node[0] == "tuple" else None
+    rising = _rising(node)
+    if rising is None or len(rising[0]) != 2 or "=" in rising[0] or rising[1][1][0] != "sym":
+        return None
+    (low, high), (first, middle, last) = rising
+    if middle[1] in symbols(first) | symbols(last):
+        return None
+    return ("tuple", "[" if low == "<=" else "(", "]" if high == "<=" else ")", first, last)
 
 
 def _member_of(node: Node) -> Node | None:
@@ -56,6 +73,9 @@ def _equations(gold: Node, answer: Node, of: Comparing) -> bool | None:
             # f(n) = n is f(x) = x, and y = x; it is not g(x) = x.
             same = name[1] == other[1] or ("sym", "y") in (name, other)
             return of.equal(value, _renamed(other_value, other, name)) if same else False
+        if (index := _index_letters(name, other)) is not None:
+            # a_n = 2n + 1 is a_k = 2k + 1.
+            return of.equal(value, _replaced(other_value, ("sym", index[1]), ("sym", index[0])))
         if name[0] == other[0] and name[0] in ("ratio", "tuple"):
             return of.equal(name, other) and of.equal(value, other_value)
     if len(gold) != 4 or len(answer) != 4:
@@ -64,7 +84,35 @@ def _equations(gold: Node, answer: Node, of: Comparing) -> bool | None:
         straight = [of.equal(gold[2], answer[2]), of.equal(gold[3], answer[3])]
         crossed = [of.equal(gold[2], answer[3]), of.equal(gold[3], answer[2])]
         return any(all(pair) for pair in (straight, crossed))
-    return _proportional(_difference(gold), _difference(answer), False, of)
+    result = _proportional(_difference(gold), _difference(answer), False, of)
+    implicit = "sym" not in (gold[2][0], gold[3][0])
+    return True if result is False and implicit and _solves(gold, answer) else result
+
+
+def _solves(equation: Node, solved: Node) -> bool:
+    """Tells whether `solved` is the equation written for one of its letters, which stands in it to the first power.
+
+    y = 6/x of xy = 6: it solves the equation, and as that is linear in the letter there is no other solution.
+    """
+    for name, value in ((solved[2], solved[3]), (solved[3], solved[2])):
+        if name[0] != "sym" or name[1] in symbols(value) or name[1] not in symbols(equation):
+            continue
+        difference = _difference(equation)
+        zero, one, two = (_replaced(difference, name, ("num", Fraction(n))) for n in range(3))
+        try:
+            if (
+                same(_replaced(difference, name, value), ("num", Fraction(0)))
+                and same(("add", zero, two), ("mul", ("num", Fraction(2)), one))
+                and same(zero, one) is False
+            ):
+                return True
+        except TooLarge:
+            continue
+    return False
+
+
+def _replaced(node: Node, name: Node, value: Node) -> Node:
+    return value if node == name else mapped(node, lambda part: _replaced(part, name, value))
 
 
 def _labelled(node: Node) -> tuple[Node, Node] | None:
@@ -73,6 +121,15 @@ def _labelled(node: Node) -> tuple[Node, Node] | None:
         return None
     sides = terms(node)
     return (sides[0], value) if value is not sides[0] else (sides[1], value)
+
+
+def _index_letters(name: Node, other: Node) -> tuple[str, str] | None:
+    """Returns the letters that index one sequence: (n, k) of a_n and a_k."""
+    if name[0] != "sym" or other[0] != "sym":
+        return None
+    (stem, _, index), (other_stem, _, other_index) = name[1].partition("_"), other[1].partition("_")
+    letters = len(index) == len(other_index) == 1 and (index + other_index).isalpha()
+    return (index, other_index) if stem == other_stem and letters else None
 
 
 def _is_function(name: Node) -> bool:

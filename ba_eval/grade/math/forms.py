@@ -44,11 +44,22 @@ def simple(node: Node) -> Node:
             node = value
         elif node[0] in ("add", "mul", "neg", "div", "pow") and any(part[0] in ("matrix",) for part in children(node)):
             return _matrix(node) or node
+        elif (different := _all_different(node)) is not None:
+            return different
         elif node[0] == "add" and len(node) == 3 and node[2][0] == "neg" and node[2][1][0] in ("set", "tuple", "union"):
             # R - {0}: a difference of sets
             return ("minus", node[1], node[2][1])
         else:
             return node
+
+
+def _all_different(node: Node) -> Node | None:
+    """Writes x != 1, 2 and x != ±1 as conditions that hold together."""
+    first, *more = node[1:] if node[0] == "list" else (node,)
+    if first[0] != "rel" or first[1] != "!=" or len(first) != 4 or any(item[0] == "rel" for item in more):
+        return None
+    values = [value for item in (first[3], *more) for value in signs(item)]
+    return ("inter", *(("rel", "!=", first[2], value) for value in values)) if len(values) > 1 else None
 
 
 def _matrix(node: Node) -> Node | None:
