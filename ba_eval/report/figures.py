@@ -270,7 +270,7 @@ def _point_mean(results: Results, point: Point, what: str) -> Estimate:
         np.stack([of(results.cells[model, benchmark.name].in_score) for model in point.models])
         for benchmark in results.plan.benchmarks
     ]
-    bounds = (-math.inf, math.inf) if what == "tokens" else (0.0, 1.0)
+    bounds = (0.0, math.inf) if what == "tokens" else (0.0, 1.0)
     if len(point.models) == 1:
         return mean_interval([grid[0] for grid in grids], limits=None if what == "tokens" else bounds)
     return seeds_interval(grids, limits=bounds)

@@ -15,7 +15,7 @@ from ba_eval.tables import html, layout
 from ba_eval.tables.comparison import comparison_sheet, p_value
 from ba_eval.tables.html import text
 from ba_eval.tables.numbers import Summary
-from ba_eval.tables.sheet import Column, Sheet, cell, interval, percent
+from ba_eval.tables.sheet import Column, Line, Sheet, cell, interval, percent, signed
 
 
 def section(name: str, title: str, content: str) -> str:
@@ -126,7 +126,7 @@ def _matrix(results: Results, found: Sequence[Comparison], benchmark: str) -> st
     title = "suite mean" if benchmark == SUITE else benchmark
     header = "".join(f'<th scope="col">{text(name)}</th>' for name in models)
     rows = "\n".join(
-        f'<tr><th scope="row" class="label">{text(row)}</th>'
+        f'<tr><th scope="row" class="label"><span>{text(row)}</span></th>'
         + "".join(cells.get((row, column), "<td></td>") for column in models)
         + "</tr>"
         for row in models
@@ -141,12 +141,12 @@ def _matrix(results: Results, found: Sequence[Comparison], benchmark: str) -> st
 
 
 def _difference(difference: Estimate, finding: str, p: float) -> str:
-    value = f"{100 * difference.value:+.1f}" if difference.defined else "-"
     style = finding if finding in ("better", "worse") else ""
-    said = f"{finding}, p {p_value(p)}" if finding != "undefined" else "-"
+    lines = ("-", "") if finding == "undefined" else (finding, f"p {p_value(p)}")
     return (
-        f'<td><span class="{style}">{value}</span><span class="faint">{interval(difference)}</span>'
-        f"<span>{text(said)}</span></td>"
+        f'<td><span class="{style}">{signed(100 * difference.value, 1)}</span>'
+        f'<span class="faint">{interval(difference)}</span>'
+        f"{''.join(f'<span>{text(line)}</span>' for line in lines)}</td>"
     )
 
 
@@ -156,8 +156,8 @@ def _against(found: Sequence[Comparison], names: Sequence[str], baseline: str) -
     at = {(one.model, one.benchmark): one for one in found}
 
     def lines(one: Comparison) -> Any:
-        value = f"{100 * one.difference.value:+.1f}" if one.difference.defined else "-"
-        return cell(value, interval(one.difference), one.finding, f"p {p_value(one.p_adjusted)}")
+        value = signed(100 * one.difference.value, 1)
+        return cell(value, Line(interval(one.difference), "faint"), one.finding, f"p {p_value(one.p_adjusted)}")
 
     rows = [[cell(model), *(lines(at[model, name]) for name in names)] for model in models]
     columns = [Column(("model",), label=True), *(Column((name.strip("()"),)) for name in names)]

@@ -8,7 +8,7 @@ from ba_eval.results import Results
 from ba_eval.stats import CONFIDENCE, POWER, Estimate
 from ba_eval.tables.export import csv, flat, json
 from ba_eval.tables.formats import RENDERERS
-from ba_eval.tables.sheet import Cell, Column, Line, Sheet, cell, interval, number, percent
+from ba_eval.tables.sheet import Cell, Column, Line, Sheet, cell, interval, number, percent, signed
 
 SCHEMA = "ba-eval comparison 1"
 _LABELS = (
@@ -47,7 +47,7 @@ def _cell(one: Comparison) -> Cell:
     style = {"better": "best", "worse": "warn"}.get(one.finding, "")
     found = one.finding in ("better", "worse")
     return (
-        Line(_signed(100 * one.difference.value, 1), style),  # type: ignore[arg-type]
+        Line(signed(100 * one.difference.value, 1), style),  # type: ignore[arg-type]
         Line(interval(one.difference), "faint"),
         Line(p_value(one.p_adjusted)),
         Line(one.finding, style),  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def _cell(one: Comparison) -> Cell:
         Line(percent(one.detectable)),
         Line("" if found else _needed(one.problems_needed, one.problems_factor)),
         Line("" if found else _needed(one.samples_needed, one.samples_factor)),
-        Line(_signed(one.tokens.value, 0)),
+        Line(signed(one.tokens.value, 0)),
         Line("-" if math.isnan(one.tokens.low) else f"[{one.tokens.low:,.0f}, {one.tokens.high:,.0f}]", "faint"),
     )
 
@@ -81,10 +81,6 @@ def _notes(results: Results, comparisons: Sequence[Comparison]) -> list[str]:
 def p_value(p: float) -> str:
     """A p-value with three decimals."""
     return "-" if math.isnan(p) else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def _signed(value: float, digits: int) -> str:
-    return "-" if math.isnan(value) else f"{value:+,.{digits}f}"
 
 
 def _needed(count: float, factor: float) -> str:

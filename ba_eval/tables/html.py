@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape as escape_html
 
 from ba_eval.tables.escape import plain
-from ba_eval.tables.sheet import Cell, Sheet
+from ba_eval.tables.sheet import Cell, Column, Sheet
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -48,10 +48,8 @@ def table(sheet: Sheet, *, caption: bool = True, sortable: bool = False) -> str:
     there for screen readers alone.
     """
     first = next((number for number, column in enumerate(sheet.columns) if column.label), None)
-    sorts = [sortable and (number == first or not column.label) for number, column in enumerate(sheet.columns)]
     header = "".join(
-        f'<th scope="col"{_label(column.label)}{" data-sort" if sorts[number] else ""}>'
-        f"{''.join(f'<span>{text(part)}</span>' for part in column.header)}</th>"
+        _header(column, sortable and (number == first or not column.label))
         for number, column in enumerate(sheet.columns)
     )
     rows = []
@@ -72,6 +70,13 @@ def table(sheet: Sheet, *, caption: bool = True, sortable: bool = False) -> str:
 </tbody>
 </table></div>
 {f'<ul class="notes">{notes}</ul>' if notes else ""}"""
+
+
+def _header(column: Column, sorts: bool) -> str:
+    if not any(column.header):
+        return f"<td{_label(column.label)}></td>"
+    lines = "".join(f"<span>{text(part)}</span>" for part in column.header)
+    return f'<th scope="col"{_label(column.label)}{" data-sort" if sorts else ""}>{lines}</th>'
 
 
 def _lines(cell: Cell) -> str:

@@ -56,6 +56,14 @@ def interval(estimate: Estimate, digits: int = 1) -> str:
     return f"[{percent(estimate.low, digits)}, {percent(estimate.high, digits)}]"
 
 
+def signed(value: float, digits: int) -> str:
+    """A difference with its sign, none where it rounds to zero; "-" for NaN."""
+    if math.isnan(value):
+        return "-"
+    text = f"{value:+,.{digits}f}"
+    return text if text.strip("+-0.,") else text[1:]
+
+
 def number(value: float) -> str:
     """A count or mean without decimals; "-" for NaN."""
     return "-" if math.isnan(value) else f"{value:,.0f}"

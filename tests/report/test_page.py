@@ -153,7 +153,9 @@ def test_the_matrix_shows_a_pair_from_both_sides(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", {"low": {"x": np.zeros((40, 2))}, "high": {"x": np.ones((40, 2))}})
     text = page(load(run))
     assert '<span class="better">+100.0</span>' in text and '<span class="worse">-100.0</span>' in text
-    assert "better, p &lt;0.001" in text and "worse, p &lt;0.001" in text
+    assert (
+        "<span>better</span><span>p &lt;0.001</span>" in text and "<span>worse</span><span>p &lt;0.001</span>" in text
+    )
     assert "Highest x: <strong>high</strong>, 100.0" in text
 
 

@@ -379,6 +379,7 @@ function browser(data) {
     if (row && !same(row, view.shown)) show(row);
   });
 
+  for (const control of [other, differ]) control.closest("label").hidden = data.models.length < 2;
   differ.disabled = true;
   const asked = fromAddress();
   fillReasons();
