@@ -42,7 +42,7 @@ class Limits:
 def idle(wall_seconds: float, cpu_seconds: float) -> bool:
     """Whether many runs or calls of one program together took so long that it can only have slept, which the limit of
     each would allow."""
-    return wall_seconds > max(120.0, 20.0 * cpu_seconds)
+    return wall_seconds > max(300.0, 50.0 * cpu_seconds)
 
 
 @dataclass(frozen=True)
