@@ -89,6 +89,8 @@ class Atoms(Cursor):
             return False
         if token in TEXT:
             return not self.connective()
+        if token == "\\|":
+            return not self.bars
         name = token[1:]
         return name in FUNCTIONS or name in GREEK or token in STYLED or token in _FACTOR_COMMANDS or token in BIG
 
@@ -117,9 +119,9 @@ class Atoms(Cursor):
     def between(self, closing: str, function: str) -> Node:
         """Reads up to a closing bar or bracket of a function: |x|, floor, ceiling."""
         with self:
-            self.bars += closing == "|"
+            self.bars += closing in ("|", "\\|")
             inner = self.sum()
-            self.bars -= closing == "|"
+            self.bars -= closing in ("|", "\\|")
         self.expect(closing)
         return ("fn", function, inner)
 

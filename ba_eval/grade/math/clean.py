@@ -66,13 +66,14 @@ _BOLD_DIGITS = re.compile(r"\\(?:mathbf|boldsymbol)\s*\{([^{}]*\d[^{}]*)\}")
 _DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*[,.]\s*\}\s*(?=\d)")
 _TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
 _TEXT_BEFORE = re.compile(
-    r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\simeq|[=≈:]|"
+    r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\sim(?:eq)?(?![a-z])|[=≈:]|"
     r"(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?)\s*",
     re.I,
 )
 _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _ORDINAL = re.compile(r"(?<=\d)\s*\^\s*\{?\s*\\(?:text|mathrm|textrm)\s*\{\s*(?:st|nd|rd|th)\s*\}\s*\}?")
+_MOD_WORD = re.compile(r"\\text\s*\{\s*mod(?:ulo)?\s*\}")
 _MINUS_WORD = re.compile(r"^(?:negative|minus)\s+(?=\d)", re.I)
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE_WORD = re.compile(
@@ -125,12 +126,12 @@ def _clean(s: str) -> str:
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s)
-        s = _ORDINAL.sub("", s)
+        s = _MOD_WORD.sub(r"\\bmod ", _ORDINAL.sub("", s))
     s = _CURRENCY_WORD.sub("", s)
     s = _GROUPED_DECIMALS.sub(lambda m: re.sub(r"[^\d.]", "", m[0]), s)
     s = _THOUSANDS.sub("", s)
     s = _DECIMAL_BRACE.sub(".", s)
-    s = _RATIO_WORD.sub(":", s)
+    s = _RATIO_WORD.sub(":", s).replace(":=", "=")
     if "." in s:
         s = _MODULE.sub("", s)
     if match := _TEXT_ALL.fullmatch(s):

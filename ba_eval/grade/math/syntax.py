@@ -4,7 +4,17 @@ from typing import Any
 
 from ba_eval.grade.math.atoms import multiply
 from ba_eval.grade.math.commands import Commands
-from ba_eval.grade.math.tokens import CONSTANTS, DIVIDE, DOTS, FUNCTIONS, MULTIPLY, RELATIONS, OverLimit, Unreadable
+from ba_eval.grade.math.tokens import (
+    CONSTANTS,
+    DIVIDE,
+    DOTS,
+    FUNCTIONS,
+    LIMITING,
+    MULTIPLY,
+    RELATIONS,
+    OverLimit,
+    Unreadable,
+)
 from ba_eval.grade.math.tree import Node, is_whole
 
 __all__ = ["OverLimit", "Unreadable", "read"]
@@ -84,7 +94,7 @@ class _Reader(Commands):
             parts += [operator, self.sets()]
         node: Node = parts[0] if len(parts) == 1 else ("rel", parts[1], parts[0], parts[2], *parts[3:])
         if self.accept("\\pmod", "\\mod", "\\bmod"):
-            node = ("mod", node, self.argument())
+            node = ("mod", node, self.group() if self.peek() == "{" else self.atom())
         return node
 
     def sets(self) -> Node:
@@ -236,6 +246,9 @@ class _Reader(Commands):
 def _times(left: Node, right: Node) -> Node:
     """Returns the product; words beside a value are its unit, words before it a remark."""
     words = right[1] if right[0] == "pow" and right[1][0] == "text" else right
+    for side in (words, left):
+        if side[0] == "text" and LIMITING.search(side[1]):
+            raise Unreadable("a limit in words")
     if words[0] == "text":
         return left if left[0] == "text" else ("unit", left, words[1])
     if left[0] == "text":

@@ -163,3 +163,9 @@ DOTS = frozenset(("\\ldots", "\\dots", "\\cdots", "\\dotsc", "\\dotsb", "...", "
 MULTIPLY = frozenset(("*", "\\cdot", "\\times", "\\ast", "\\bullet"))
 DIVIDE = frozenset(("/", "\\div"))
 BIG = frozenset(("\\sum", "\\prod", "\\int", "\\lim", "\\iint", "\\oint"))
+LIMITING = re.compile(
+    r"\b(?:at most|at least|less|more|greater|fewer|larger|smaller|not|between|under|over|above|below|up to|except|"
+    r"minus)\b",
+    re.I,
+)
+"""Words that change what a value says: at most 6 is not 6."""
