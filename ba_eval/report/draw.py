@@ -157,7 +157,7 @@ def _curves(axes: Any, panel: Curves) -> None:
             axes.set_xticks(steps)
         axes.xaxis.set_major_formatter("{x:,.0f}")
     if not panel.share:
-        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,g}")
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.y)
 
