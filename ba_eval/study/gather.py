@@ -46,6 +46,7 @@ def gather(study: Study) -> Path:
         run.write_yaml("run.yaml", msgspec.to_builtins(asked))
         run.write_json("keys.json", _merged(study, plans, "keys.json"))
         environment = _merged(study, plans, "environment.json")
+        environment.pop("command", None)  # of one arm's evaluation
         engines = {
             model: engine
             for name in plans
