@@ -55,10 +55,8 @@ def page(
     sizes = [*body.values(), style, *scripts]
     packed = pack(results, largest - sum(len(part.encode()) for part in sizes) - 100_000)
     body["samples"] = sections.samples(results, packed)
-    blocks = {"index": packed.index, "statements": packed.problems} | {
-        f"block-{number}": block for number, block in enumerate(packed.blocks)
-    }
-    data = "\n".join(f'<script type="text/plain" id="{name}">{block}</script>' for name, block in blocks.items())
+    index = _data({"index": packed.index, "statements": packed.problems})
+    texts = _data({f"block-{number}": block for number, block in enumerate(packed.blocks)})
     shown = [name for name in _LINKS if body.get(name)]
     links = "".join(f'<li><a href="#{name}">{_LINKS[name]}</a></li>' for name in shown)
     main = "\n".join(body[name] for name in shown)
@@ -83,12 +81,18 @@ def page(
 {main}
 </main>
 <footer>Made by ba-eval {__version__} from the records in {text(str(results.run), 500)}.</footer>
-{data}
+{index}
 <script>{scripts[0]}</script>
 <script>{scripts[1]}</script>
+{texts}
 </body>
 </html>
 """
+
+
+def _data(blocks: dict[str, str]) -> str:
+    """Blocks that no one runs. The texts stand behind the scripts, so that the page works while they are still read."""
+    return "\n".join(f'<script type="text/plain" id="{name}">{block}</script>' for name, block in blocks.items())
 
 
 def _policy(scripts: list[str]) -> str:

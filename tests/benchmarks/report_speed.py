@@ -69,7 +69,7 @@ def open_pages(report: Path, plain: Path) -> None:
             for _ in range(3):
                 page = browser.new_page()
                 start = time.perf_counter()
-                page.goto(path.as_uri())
+                page.goto(path.as_uri(), wait_until="commit")
                 page.wait_for_selector(ready)
                 seconds = time.perf_counter() - start
                 paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? NaN")

@@ -213,6 +213,7 @@ def test_math_code_thinking_and_details_are_shown(report: Path, open_report: Any
         >= 1
     )
     until(page, "document.querySelectorAll('#statement math').length === 2")
+    assert page.locator("#sample-rows tr[aria-current=true]").inner_text().split()[1:5] == ["token", "math", "p5", "#0"]
     assert "Accepted answer: " in page.inner_text("#statement")
     thinking = page.locator(".thinking")
     assert not thinking.get_by_text("Let me see").is_visible()

@@ -17,7 +17,12 @@ function make(tag, properties = {}, ...children) {
 
 /** Decodes a block of the page: base64 of deflated JSON. */
 async function decode(id) {
-  const text = document.getElementById(id).textContent;
+  let element;
+  // The browser may still be reading the file: a block is whole when something stands behind it.
+  while (!(element = document.getElementById(id))?.nextSibling && document.readyState === "loading") {
+    await new Promise((done) => setTimeout(done, 20));
+  }
+  const text = element.textContent;
   const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return JSON.parse(await new Response(stream).text());

@@ -361,6 +361,16 @@ function browser(data) {
     return { m, b, spot: row * data.benchmarks[b].n + index };
   }
 
+  /** Shows a sample, and the page of the list that has it. */
+  function goTo(row) {
+    const at = view.rows.findIndex((one) => same(one, row));
+    if (at >= 0) {
+      view.first = Math.floor(at / PAGE) * PAGE;
+      list();
+    }
+    show(row);
+  }
+
   /** Shows the samples of one problem, and of one model where it is given. */
   function narrow(b, name, m) {
     $("filters").reset();
@@ -376,7 +386,7 @@ function browser(data) {
 
   window.addEventListener("hashchange", () => {
     const row = fromAddress();
-    if (row && !same(row, view.shown)) show(row);
+    if (row && !same(row, view.shown)) goTo(row);
   });
 
   for (const control of [other, differ]) control.closest("label").hidden = data.models.length < 2;
@@ -385,7 +395,7 @@ function browser(data) {
   fillReasons();
   list();
   if (asked) {
-    show(asked);
+    goTo(asked);
     $("samples").scrollIntoView();
   } else {
     const first = view.rows[0];

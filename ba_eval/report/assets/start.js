@@ -4,6 +4,7 @@ decode("index")
     const data = readIndex(index);
     problemTable(data, browser(data));
     document.documentElement.dataset.ready = "true";
+    performance.mark("ready");
   })
   .catch((error) => {
     document.getElementById("sample-status").textContent = `The samples cannot be shown: ${error.message}`;

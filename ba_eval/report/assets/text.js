@@ -59,7 +59,7 @@ function richText(text, language) {
     if (prose.length) appendProse(root, prose.join("\n"), limits);
     prose = [];
   };
-  const lines = text.split("\n");
+  const lines = text.replace(/^\s*\n/, "").trimEnd().split("\n");
   for (let at = 0; at < lines.length; at++) {
     const fence = /^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})/.exec(lines[at]);
     if (!fence) {
