@@ -16,9 +16,9 @@ import msgspec
 from ba_eval import __version__
 from ba_eval.benchmark.problem import Problem
 from ba_eval.checkpoint import Checkpoint, chat_template_text, resolve
-from ba_eval.errors import InputError
+from ba_eval.errors import InputError, MachineError
 from ba_eval.prompt import NAMED_TEMPLATES, Renderer
-from ba_eval.train.checkpoints import checkpoints
+from ba_eval.train.checkpoints import RECORD, checkpoints
 from ba_eval.train.config import TrainConfig
 from ba_eval.train.data import Prepared, drop_long, prepare, user_message
 from ba_eval.yaml_file import nearest
@@ -82,6 +82,11 @@ def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
     prompts = render(prepared, config, renderer, checkpoint)
     for line in prepared.report():
         speak(line)
+    if len(prompts) < config.prompts:
+        raise InputError(
+            f"{prepared.origin}: {len(prompts)} problems are left to train on, fewer than one batch of prompts "
+            f"({config.prompts}); give more, or lower prompts"
+        )
     speak(f"prompt: {renderer.description}")
     record = _record(config, checkpoint, prepared, asked)
     with state.main_process_first():
@@ -142,7 +147,10 @@ def _run(
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
     finally:
         grader.close()
-    return out / f"checkpoint-{config.steps}"
+    last = out / f"checkpoint-{config.steps}"
+    if trainer.accelerator.is_main_process and not (last / RECORD).is_file():
+        raise MachineError(f"{last}: the trainer ended without writing its last checkpoint")
+    return last
 
 
 def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -> dict[str, Any]:

@@ -212,6 +212,7 @@ def test_kill_in_the_middle_and_go_on(finished: tuple[Path, list[str]], folder: 
         ("promts=4", "did you mean 'prompts'"),
         ("data.source=nowhere.jsonl", "no such file"),
         ("max_prompt=3", "longer than max_prompt 3"),
+        ("data.limit=3", "3 problems are left to train on, fewer than one batch of prompts"),
         ("prompt.message=hello", "must contain"),
         ("model=/nowhere/at/all", "no such folder"),
         ("prompt.template=qwen-boxt", "qwen-boxed"),
