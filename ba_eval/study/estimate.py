@@ -32,14 +32,21 @@ def plan_lines(study: Study, arms: Sequence[Progress], base_done: bool, samples:
     folders = sum(_saves(now.arm) for now in arms if not now.evaluated) + (not base_done)
     lines.append(f"left: {steps} training steps, {folders} checkpoints to evaluate ({samples} samples each)")
     if steps or folders:
-        unit, width_ = _unit(study.arms[0])
-        training, why_training = _step_seconds(study.arms)
-        evaluating, why_evaluating = _checkpoint_seconds(study, tokens)
-        hours = (steps * training + folders * evaluating) * width_ / 3600
-        lines.append(f"about {_round(hours)} {unit} hours:")
-        lines.append(f"  training    {_round(steps * training * width_ / 3600)}: {why_training}")
-        lines.append(f"  evaluating  {_round(folders * evaluating * width_ / 3600)}: {why_evaluating}")
+        unit, processes = _unit(study.arms[0])
+        step, why_training = _step_seconds(study.arms)
+        checkpoint, why_evaluating = _checkpoint_seconds(study, tokens)
+        training = steps * step * processes / 3600
+        evaluating = folders * checkpoint * _engine_gpus(study) / 3600
+        lines.append(f"about {_round(training + evaluating)} {unit} hours:")
+        lines.append(f"  training    {_round(training)}: {why_training}")
+        lines.append(f"  evaluating  {_round(evaluating)}: {why_evaluating}")
     return lines
+
+
+def _engine_gpus(study: Study) -> int:
+    """How many GPUs the engine of one checkpoint takes."""
+    sizes = (study.eval.engine_args.get(f"{kind}_parallel_size") for kind in ("tensor", "pipeline", "data"))
+    return math.prod(size for size in sizes if isinstance(size, int))
 
 
 def _saves(arm: Arm) -> int:
@@ -67,9 +74,9 @@ def _step_seconds(arms: Sequence[Arm]) -> tuple[float, str]:
     if size is None:
         return math.nan, "not known: nothing was measured yet, and the model is not on this machine"
     if _on_cpu(arms[0]):
-        return 8 * size * tokens / CPU_FLOPS, _assumed(size, f"{CPU_FLOPS:.0e} FLOP/s")
+        return 8 * size * tokens / CPU_FLOPS, _assumed(size, f"{CPU_FLOPS:.2g} FLOP/s")
     seconds = size * tokens * (8 / TRAINING_FLOPS + 2 / GENERATING_FLOPS)
-    speed = f"{TRAINING_FLOPS:.0e} FLOP/s in training and {GENERATING_FLOPS:.0e} in sampling on each GPU"
+    speed = f"{TRAINING_FLOPS:.2g} FLOP/s in training and {GENERATING_FLOPS:.2g} in sampling on each GPU"
     return seconds / _unit(arms[0])[1], _assumed(size, speed)
 
 
@@ -93,7 +100,7 @@ def _checkpoint_seconds(study: Study, tokens: int) -> tuple[float, str]:
     if size is None:
         return math.nan, "not known: nothing was measured yet, and the model is not on this machine"
     speed = CPU_FLOPS if _on_cpu(study.arms[0]) else GENERATING_FLOPS
-    return START_SECONDS + 2 * size * tokens / 2 / speed, _assumed(size, f"{speed:.0e} FLOP/s")
+    return START_SECONDS + 2 * size * tokens / 2 / speed, _assumed(size, f"{speed:.2g} FLOP/s")
 
 
 def _parameters(model: str) -> float | None:

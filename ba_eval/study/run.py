@@ -12,12 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -124,11 +122,10 @@ def run_arms(
     for arm in arms:
         work[arm.name] = partial(_advance, study, arm, stages, found, say)
     failed: list[str] = []
-    with _sigterm_interrupts():
-        for name, do in work.items():
-            for line in _locked(study, name, do):
-                failed.append(line)
-                say(f"ba-eval: {line}")
+    for name, do in work.items():
+        for line in _locked(study, name, do):
+            failed.append(line)
+            say(f"ba-eval: {line}")
     return failed
 
 
@@ -232,20 +229,6 @@ def _locked(study: Study, name: str, work: Callable[[], list[str]]) -> list[str]
             return work()
     except Timeout:
         return [f"{name}: another process is at it"]
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM (a job scheduler's warning) ends the study as Ctrl-C does."""
-
-    def interrupt(signum: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def unfinished(study: Study, found: Mapping[str, str]) -> list[str]:
