@@ -299,7 +299,9 @@ def test_for_real_with_kills(tmp_path: Path) -> None:
     (tmp_path / "held.yaml").write_text(BENCHMARK)
     file = tmp_path / "study.yaml"
     file.write_text(
-        STUDY.format(out=tmp_path / "out").replace(
+        STUDY.format(out=tmp_path / "out")
+        .replace("held.yaml:2", "held.yaml:24")  # more than are finished when it is killed
+        .replace(
             "prompts: 2, group: 4, micro_batch: 8,",
             "prompts: 4, group: 4, micro_batch: 8, max_prompt: 300, max_response: 48, workers: 1, "
             "reward: {grader: {extract: [boxed, last-number]}},",
@@ -334,6 +336,6 @@ def test_for_real_with_kills(tmp_path: Path) -> None:
     for model in (model["name"] for model in plan["models"]):
         samples = [json.loads(line) for line in (out / f"run/samples/{model}/held.jsonl").open()]
         assert sorted((s["problem_id"], s["index"]) for s in samples) == sorted(
-            (problem, i) for problem in plan["benchmarks"][0]["problem_ids"] for i in range(2)
+            (problem, i) for problem in plan["benchmarks"][0]["problem_ids"] for i in range(24)
         )
     assert (out / "report.html").stat().st_size > 10_000
