@@ -119,6 +119,11 @@ def resolve(name: str, path: str, *, trust_remote_code: bool = False, fetch: boo
             "copy the tokenizer files of the model that the training started from into it"
         )
     config = read_object(model / "config.json")
+    if not config.get("model_type") and not config.get("architectures"):
+        raise InputError(
+            f"{model / 'config.json'}: names no model (neither model_type nor architectures); "
+            "copy it from the model that the training started from"
+        )
     record = _training_record(folder)
     template = chat_template_text(tokenizer) or ""
     return Checkpoint(
@@ -231,7 +236,7 @@ def _adapter_base(folder: Path) -> tuple[Path, int]:
     candidates = [user_path(named), folder / named, folder.parent / named, folder.parent.parent / named]
     base = next((candidate for candidate in candidates if (candidate / "config.json").is_file()), None)
     try:
-        return base.resolve() if base else _locate(named)[0], _rank(config)
+        return base.resolve() if base else _locate(named)[0], _rank(folder, config)
     except InputError as error:
         raise InputError(
             f"{folder}: base model of the LoRA adapter: {error} (base_model_name_or_path in adapter_config.json)"
@@ -241,9 +246,13 @@ def _adapter_base(folder: Path) -> tuple[Path, int]:
 _MERGE = "merge it into its base first (peft: merge_and_unload, then save_pretrained)"
 
 
-def _rank(config: Mapping[str, Any]) -> int:
-    ranks = [config.get("r"), *(config.get("rank_pattern") or {}).values()]
-    return max((rank for rank in ranks if isinstance(rank, int)), default=16)
+def _rank(folder: Path, config: Mapping[str, Any]) -> int:
+    largest = 0
+    for rank in (config.get("r"), *(config.get("rank_pattern") or {}).values()):
+        if not isinstance(rank, int) or rank < 1:
+            raise InputError(f"{folder}/adapter_config.json: rank {rank!r} (r, rank_pattern) must be a whole number")
+        largest = max(largest, rank)
+    return largest
 
 
 # Checking what is there

@@ -73,7 +73,12 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             value = getattr(self, name)
             # `not >=` so that NaN is refused too
             if value is not None and (not value >= low or (high is not None and value > high)):
-                raise ValueError(f"{name}: {value:g} is out of range ({low} to {'any' if high is None else high})")
+                shown = f"{value:g}" if isinstance(value, float) else value
+                raise ValueError(f"{name}: {shown} is out of range ({low} to {'any' if high is None else high})")
+        for name in ("step", "training_seed"):
+            for model, value in getattr(self, name).items():
+                if not 0 <= value < 2**63:
+                    raise ValueError(f"{name}: {value} of {model} is out of range (0 to {2**63 - 1})")
         if self.top_p == 0:
             raise ValueError("top_p: must be above 0")
         if not self.out:
@@ -153,10 +158,12 @@ def yaml_value(text: str) -> Any:
 
 def pairs(entries: Sequence[str], flag: str) -> dict[str, Any]:
     """Turns repeated `key=value` entries of a flag into a mapping; values are read as YAML."""
-    result = {}
+    result: dict[str, Any] = {}
     for entry in entries:
         key, equals, value = entry.partition("=")
         if not equals or not key:
             raise InputError(f"{flag} {entry}: must be key=value")
+        if key in result and result[key] != yaml_value(value):
+            raise InputError(f"{flag} {entry}: {key} is {result[key]} already, by an earlier {flag}")
         result[key] = yaml_value(value)
     return result

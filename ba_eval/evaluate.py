@@ -1,13 +1,12 @@
 """The flow of an evaluation: generate what is missing, record it at once, grade while the engine works."""
 
 import queue
-import signal
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -330,7 +329,6 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
     """
     started = time.monotonic()
     with ExitStack() as stack:
-        stack.enter_context(_sigterm_interrupts())
         devices = [{}] * config.parallel_models if config.server else share(config.parallel_models, config.engine_args)
         lanes = [stack.enter_context(closing(Lane(config, variables, progress.note))) for variables in devices]
         if not config.server and not (Path(config.out) / "plan.json").exists():  # a run that goes on may need no engine
@@ -367,20 +365,6 @@ def throughput(evaluation: Evaluation, lanes: Sequence[Lane], total: float) -> s
         f"engines busy {generating / len(lanes) / max(total, 1e-9):.0%}"
         + (f"; {gpu_hours:.2f} GPU hours" if gpu_hours else "")
     )
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """SIGTERM (a job scheduler's warning) ends the run as Ctrl-C does."""
-
-    def interrupt(signum: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

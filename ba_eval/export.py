@@ -1,12 +1,13 @@
 """Writes a run's samples with their verdicts as Parquet, for `datasets`, pandas and other tools."""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ba_eval.errors import MachineError
+from ba_eval.errors import InputError, MachineError
 from ba_eval.records import Plan, Sample, VerdictRecord, records_path
 from ba_eval.store import read_plan, read_records
 
@@ -43,7 +44,8 @@ def export_parquet(run: Path, output: Path) -> int:
             count += len(block)
         temporary.replace(output)
     except OSError as error:
-        raise MachineError(f"{output}: cannot be written: {error.strerror or error}") from None
+        kind = InputError if error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.EACCES) else MachineError
+        raise kind(f"{output}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
     return count

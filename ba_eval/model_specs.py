@@ -49,12 +49,15 @@ def expand_models(models: Iterable[str]) -> list[tuple[str, str]]:
             expanded.append((name or _derived(Path(path), run=False), path))
     for name, path in expanded:
         if not re.fullmatch(r"[\w.+@-]{1,100}", name, re.ASCII) or name.startswith("."):
-            raise InputError(f"--model {name}={path}: a name may hold letters, digits and . _ - + @ only")
+            raise InputError(
+                f"--model {name[:120]}={path}: a name may hold letters, digits and . _ - + @ only, 100 at most"
+            )
     seen: dict[str, str] = {}
     for name, path in expanded:
         if name.lower() in seen:
             raise InputError(
-                f"--model: two models are named '{name}' ({seen[name.lower()]} and {path}); name them: name=path"
+                f"--model: two models are named '{name}', upper or lower case ({seen[name.lower()]} and {path}); "
+                "name them: name=path"
             )
         seen[name.lower()] = path
     return expanded

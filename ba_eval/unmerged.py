@@ -15,7 +15,7 @@ def explain_unmerged(folder: Path) -> str | None:
             return _merge(
                 place, "verl FSDP shards", f"python -m verl.model_merger merge --backend fsdp --local_dir {place}"
             )
-        if (place / "huggingface").is_dir() and any(place.glob("dist_ckpt/*.distcp")):
+        if any(place.glob("dist_ckpt/*.distcp")):
             command = f"python -m verl.model_merger merge --backend megatron --local_dir {place}"
             return _merge(place, "verl Megatron shards", command)
     if folder.name == "huggingface" and any(folder.parent.glob("model_world_size_*_rank_*.pt")):
@@ -23,18 +23,14 @@ def explain_unmerged(folder: Path) -> str | None:
         return _merge(
             place, "verl FSDP shards", f"python -m verl.model_merger merge --backend fsdp --local_dir {place}"
         )
-    if (folder / "zero_to_fp32.py").is_file() or any(folder.glob("global_step*/*_optim_states.pt")):
-        command = f"cd {folder} && python zero_to_fp32.py . merged --safe_serialization"
-        return (
-            f"{folder}: DeepSpeed ZeRO shards, not a model; merge them first: {command} "
-            "(then copy config.json and the tokenizer into merged/)"
-        )
-    if any(folder.glob("*_optim_states.pt")) or any(folder.glob("*mp_rank_*_model_states.pt")):
-        command = f"cd {folder.parent} && python zero_to_fp32.py . merged --safe_serialization"
-        return (
-            f"{folder}: DeepSpeed ZeRO shards, not a model; merge them first: {command} "
-            "(then copy config.json and the tokenizer into merged/)"
-        )
+    states = ("*_optim_states.pt", "*mp_rank_*_model_states.pt")
+    if (folder / "zero_to_fp32.py").is_file() or any(any(folder.glob(f"global_step*/{name}")) for name in states):
+        return _deepspeed(folder, folder)
+    if any(any(folder.glob(name)) for name in states):
+        return _deepspeed(folder, folder.parent)
+    steps = sorted(folder.glob("global_step_*"), key=lambda step: (len(step.name), step.name))
+    if steps and (found := explain_unmerged(steps[-1])):
+        return f"{folder} is a training run, not a model; its last step: {found}"
     for place in (*sorted(folder.glob("pytorch_model_fsdp_*")), folder):
         if place.is_dir() and (any(place.glob("*.distcp")) or (place / ".metadata").is_file()):
             return (
@@ -43,6 +39,15 @@ def explain_unmerged(folder: Path) -> str | None:
                 "(then copy config.json and the tokenizer into merged/)"
             )
     return None
+
+
+def _deepspeed(folder: Path, place: Path) -> str:
+    """`place`: the folder above the shards, where DeepSpeed leaves its script (some copies lack it)."""
+    script = "zero_to_fp32.py" if (place / "zero_to_fp32.py").is_file() else "-m deepspeed.utils.zero_to_fp32"
+    return (
+        f"{folder}: DeepSpeed ZeRO shards, not a model; merge them first: cd {place} && python {script} . merged "
+        "--safe_serialization (then copy config.json and the tokenizer into merged/)"
+    )
 
 
 def _merge(place: Path, what: str, command: str) -> str:

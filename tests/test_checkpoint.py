@@ -245,6 +245,11 @@ def test_missing_shards(tmp_path: Path) -> None:
         (["model_world_size_2_rank_0.pt", "huggingface/config.json"], "", "python -m verl.model_merger merge"),
         (["model_world_size_2_rank_0.pt", "huggingface/config.json"], "huggingface", "verl.model_merger"),
         (["actor/dist_ckpt/__0_0.distcp", "actor/huggingface/config.json"], "", "--backend megatron"),
+        (["actor/dist_ckpt/__0_0.distcp", "actor/dist_ckpt/common.pt"], "", "--backend megatron"),
+        (["global_step_7/actor/dist_ckpt/__0_0.distcp"], "", "its last step: "),
+        (["global_step_9/x", "global_step_20/actor/model_world_size_2_rank_0.pt"], "", "global_step_20/actor"),
+        (["global_step5/zero_pp_rank_0_mp_rank_00_model_states.pt"], "", "python -m deepspeed.utils.zero_to_fp32"),
+        (["zero_pp_rank_0_mp_rank_00_optim_states.pt"], "", "python -m deepspeed.utils.zero_to_fp32"),
     ],
 )
 def test_sharded_training_checkpoints_name_the_command_that_merges(
@@ -258,6 +263,12 @@ def test_sharded_training_checkpoints_name_the_command_that_merges(
     assert "merge them first" in message
 
 
+def test_a_configuration_that_names_no_model(tmp_path: Path) -> None:
+    model(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    assert "config.json: names no model" in refusal(tmp_path)
+
+
 def test_merged_weights_beside_shards_are_used(tmp_path: Path) -> None:
     model(tmp_path)
     (tmp_path / "zero_to_fp32.py").write_text("")
@@ -268,6 +279,7 @@ def test_adapters_that_cannot_be_served(tmp_path: Path) -> None:
     model(tmp_path / "base")
     cases: list[tuple[dict[str, Any], str]] = [
         ({"peft_type": "IA3"}, "IA3"),
+        ({"peft_type": "LORA", "r": "x"}, "rank 'x'"),
         ({"use_dora": True}, "DoRA"),
         ({"modules_to_save": ["lm_head"]}, "lm_head"),
         ({"base_model_name_or_path": str(tmp_path / "gone")}, "base model"),

@@ -244,6 +244,12 @@ def test_regrade_gives_the_same_verdicts_without_a_server(benchmark: Path, serve
             "--accept-content math50: there is no such benchmark; did you mean 'math500'?",
         ),
         (["--out", "x" * 300], "File name too long"),
+        (["--step", "m=-4"], "step: -4 of m is out of range"),
+        (["--training-seed", "m=99999999999999999999"], "training_seed: 99999999999999999999 of m is out of range"),
+        (["--aggregation", "m=token", "--aggregation", "m=balanced"], "m is token already"),
+        (["--parallel-models", "0"], "parallel_models: 0 is out of range"),
+        (["--deterministic"], "--deterministic has no effect with --server"),
+        (["--data-dir", "/etc/passwd"], "is a file"),
     ],
 )
 def test_bad_input_writes_nothing(
@@ -344,3 +350,29 @@ def test_what_a_model_was_trained_with_comes_from_flags(benchmark: Path, tmp_pat
         wrong = run([*asked, "--aggregation", "z=token"])
         assert (wrong.returncode, wrong.stdout) == (2, "")
         assert "--aggregation z: there is no such model" in wrong.stderr
+
+
+def test_sigterm_before_anything_began(benchmark: Path, tmp_path: Path) -> None:
+    base = [sys.executable, "-m", "ba_eval", "eval", "--model=m=m", "--server=http://127.0.0.1:9/v1"]
+    for seconds in (0.3, 0.8):
+        process = subprocess.Popen(
+            [*base, f"--benchmarks={benchmark}", f"--out={tmp_path / 'run'}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        # Python itself takes a moment before any line of ours runs.
+        assert process.returncode in (3, -signal.SIGTERM)
+        assert "Traceback" not in errors
+
+
+def test_an_output_that_cannot_show_the_letters(benchmark: Path, server: StandIn, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = run(command(benchmark, server, out), env=environment)
+    assert (done.returncode, "50.0" in done.stdout) == (0, True)
+    narrow = run([sys.executable, "-m", "ba_eval", "status", str(out)], env={**environment, "COLUMNS": "40"})
+    assert narrow.returncode == 0

@@ -50,6 +50,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     run = make_run(tmp_path / "run", {"m": {"b": [[1, 0]]}})
     assert main(["export", str(run), "-o", str(tmp_path / "out.parquet")]) == 0
     assert "2 samples in" in capsys.readouterr().out
-    assert main(["export", str(run), "-o", str(tmp_path / "no" / "out.parquet")]) == 3
+    assert main(["export", str(run), "-o", str(tmp_path / "no" / "out.parquet")]) == 2
     assert main(["export", str(tmp_path), "-o", str(tmp_path / "out.parquet")]) == 2
     assert not list(tmp_path.glob("*.tmp"))

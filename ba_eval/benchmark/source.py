@@ -59,7 +59,8 @@ def local_files(name: str, source: Source, data_dir: Path | None) -> dict[Path, 
     if data_dir is None:
         return {}
     if not data_dir.is_dir():
-        raise InputError(f"data folder {data_dir}: there is no such folder (--data-dir, BA_EVAL_DATA_DIR)")
+        what = "is a file" if data_dir.is_file() else "there is no such folder"
+        raise InputError(f"data folder {data_dir}: {what} (--data-dir, BA_EVAL_DATA_DIR)")
     single = data_dir / f"{name}.jsonl"
     if single.is_file():
         return {single: None}

@@ -1,19 +1,31 @@
 """The command line: parse, call, print. Each command is one module of this package with `add_parser` and `run`."""
 
 import argparse
+import contextlib
 import errno
 import importlib
+import io
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from ba_eval import __version__
 from ba_eval.errors import BaEvalError
 
-BAD_PATH = (errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
-"""What the system says of a path that no machine could use."""
+BAD_PATH = (
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+    errno.ELOOP,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENOENT,
+    errno.EACCES,
+    errno.EROFS,
+)
+"""What the system says of a path that the user has to mend."""
 
 # Shown in this order by `ba-eval --help`.
 COMMANDS = (
@@ -61,20 +73,46 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    arguments = build_parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a letter is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
-        code: int = arguments.run(arguments)
-        return code
+        with sigterm_interrupts():
+            arguments = build_parser().parse_args(argv)
+            code: int = arguments.run(arguments)
+            return code
     except BaEvalError as error:
-        print(f"ba-eval: {error}", file=sys.stderr)
+        _complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("ba-eval: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
+        _complain("interrupted; what is done is kept, the same command goes on")
         return 3
     except BrokenPipeError:  # `ba-eval table RUN | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
         return 128 + signal.SIGPIPE
     except OSError as error:  # a path that the system refuses, a disk that fails
         where = f"{error.filename}: " if error.filename is not None else ""
-        print(f"ba-eval: {where}{error.strerror or error}", file=sys.stderr)
+        _complain(f"{where}{error.strerror or error}")
         return 2 if error.errno in BAD_PATH else 3
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):  # whoever closed standard error has the exit code still
+        print(f"ba-eval: {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM (a job scheduler's warning) ends a command as Ctrl-C does."""
+
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -220,6 +220,10 @@ class ServerEngine:
                 return failed(request, f"{address.url}: {refusal}")
             except Unusable as error:
                 fault = error
+                if "HTTP 404" in str(error) and not any(other.last_good for other in self._addresses):
+                    raise InputError(
+                        f"{address.url}: not found: {error}; check the address (…/v1) and the model's name"
+                    ) from None
             else:
                 address.failures, address.retry_at, address.last_good = 0, 0.0, time.monotonic()
                 return _completion(request, answer, time.monotonic() - sent)

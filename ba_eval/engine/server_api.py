@@ -117,19 +117,17 @@ def read_answer(url: str, status: int, headers: Mapping[str, str], content: byte
     """Reads a server's answer.
 
     Raises Unusable where the request should be sent again, Refused where it is at fault itself, InputError where the
-    address, key or model is wrong.
+    key is wrong.
     """
     if status != 200:
         message = _error_message(content) or f"HTTP {status}"
         if status in (401, 403):
             raise InputError(f"{url}: refuses the API key ({status}: {message}); set BA_EVAL_API_KEY")
-        if status == 404:
-            raise InputError(f"{url}: not found: {message}; check the address (…/v1) and the model's name")
-        if status in (408, 409, 425, 429) or status >= 500:
+        if status in (404, 408, 409, 425, 429) or status >= 500:
             retry_after = 0.0
             with contextlib.suppress(ValueError):
                 retry_after = min(120.0, max(0.0, float(headers.get("retry-after", "0"))))
-            raise Unusable(f"HTTP {status}: {message}", server_down=status in (502, 503), retry_after=retry_after)
+            raise Unusable(f"HTTP {status}: {message}", server_down=status in (404, 502, 503), retry_after=retry_after)
         raise Refused(f"HTTP {status}: {message}")
     try:
         return _read_completion(msgspec.json.decode(content))

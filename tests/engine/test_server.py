@@ -105,6 +105,14 @@ def test_a_server_that_stays_down_is_given_up_and_named() -> None:
     assert len(done) == 5
 
 
+def test_a_server_whose_model_is_gone_is_left_out_while_others_work() -> None:
+    with StandIn() as good, StandIn(behave=lambda number, body: 404 if number >= 5 else None) as gone:
+        engine = ServerEngine([good.url, gone.url], backoff_seconds=0.05)
+        assert len({completion.id for completion in engine.generate(requests(200))}) == 200
+        engine.close()
+        assert len(good.bodies) > 100
+
+
 def test_one_request_that_always_fails_does_not_stop_the_others() -> None:
     with StandIn(behave=lambda number, body: 500 if body["seed"] == 7 else None, delay=0.02) as server:
         served = engine(server, give_up_seconds=0.2, concurrency=2)
