@@ -143,7 +143,7 @@ def decode(data: bytes) -> Any:
         raise WireError("value too large")
     try:
         text = data.decode()
-        value, end = _DECODER.scan_once(text, 0)
+        value, end = _DECODER.scan_once(text, 0)  # type: ignore[attr-defined]
         if end != len(text):
             raise WireError("not a value: more than one")
         return _unpack(value, 0)
