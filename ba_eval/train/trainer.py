@@ -58,6 +58,18 @@ class AggregationTrainer(GRPOTrainer):  # type: ignore[misc]
         for warning in check_arguments(self.args):
             log.warning("%s", warning)
 
+    def _get_train_sampler(self, *args: Any, **kwargs: Any) -> Any:
+        """TRL's, with an order of problems that is a function of the epoch.
+
+        Its generator goes on from epoch to epoch and is in no checkpoint: a run that is resumed after its first epoch
+        would see the problems in another order than one that was not cut.
+        """
+        sampler = super()._get_train_sampler(*args, **kwargs)
+        generator, seed = getattr(sampler, "generator", None), self.args.seed
+        if generator is not None:
+            sampler.set_epoch = lambda epoch: generator.manual_seed(seed + epoch)  # called before each epoch
+        return sampler
+
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
         if not self.model.training:

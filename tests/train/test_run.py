@@ -131,6 +131,20 @@ def test_a_half_written_checkpoint_is_made_again_as_it_would_have_been(
     assert resolve("a", str(out / "checkpoint-4")).step == 4
 
 
+def test_going_on_after_the_first_epoch_keeps_the_order_of_problems(folder: Path) -> None:
+    """Four problems, four to a batch: each step is an epoch, and each has its own order."""
+    import shutil
+
+    out = folder / "epochs"
+    settings = (f"out={out}", "data.limit=4")
+    start(folder, *settings)
+    reference = rows(out)
+    shutil.rmtree(out / "checkpoint-4")
+    start(folder, *settings)
+    for name in ("reward", "grad_norm", "length/mean"):
+        assert [row[name] for row in rows(out)] == [row[name] for row in reference], name
+
+
 def test_a_lora_checkpoint_is_an_adapter_of_the_base(folder: Path) -> None:
     pytest.importorskip("peft")
     last, _ = start(folder, f"out={folder / 'lora'}", "lora.r=4", "steps=1", "reward.overlong=null")
