@@ -56,7 +56,7 @@ class Evaluation:
             key = self.prepared.plan.keys[model][name]
             present = {
                 (sample.problem_id, sample.index)
-                for sample in self.run.samples(model, name)
+                for sample in self.run.sample_heads(model, name)
                 if sample.key == key and sample.finish_reason != "error"
             }
             wanted = ((problem.id, i) for problem in task.benchmark.problems for i in range(task.n))
@@ -312,10 +312,14 @@ class Evaluation:
         """Grades samples on disk that have no verdict: a run was cut between the two."""
         for name, task in self.tasks.items():
             key = self.prepared.plan.keys[model][name]
-            graded = {(v.problem_id, v.index) for v in self.run.verdicts(model, name) if v.key == key}
-            for sample in self.run.samples(model, name):
-                wanted = sample.key == key and sample.problem_id in task.problems and sample.index < task.n
-                if wanted and (sample.problem_id, sample.index) not in graded:
+            graded = {(v.problem_id, v.index) for v in self.run.verdict_heads(model, name) if v.key == key}
+            left = {
+                (sample.problem_id, sample.index)
+                for sample in self.run.sample_heads(model, name)
+                if sample.key == key and sample.problem_id in task.problems and sample.index < task.n
+            } - graded
+            for sample in self.run.samples(model, name) if left else ():
+                if sample.key == key and (sample.problem_id, sample.index) in left:
                     problem = task.problems[sample.problem_id]
                     grading.submit(model, name, problem, sample, self.prepared.graders[name])
 

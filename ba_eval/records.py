@@ -62,6 +62,25 @@ class ProblemRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The accepted answers of a math problem."""
 
 
+class SampleHead(msgspec.Struct, frozen=True, gc=False):
+    """What of a `Sample` says which it is: read many times faster, as no text is decoded."""
+
+    key: str
+    problem_id: str
+    index: int
+    finish_reason: str
+
+
+class VerdictHead(msgspec.Struct, frozen=True, gc=False):
+    """The same of a `VerdictRecord`."""
+
+    key: str
+    problem_id: str
+    index: int
+    outcome: str
+    grader: str
+
+
 class PlannedModel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One row of the tables."""
 

@@ -9,9 +9,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from ba_eval.errors import InputError, MachineError
-from ba_eval.records import Plan, ProblemRecord, Sample, VerdictRecord, problems_path, records_path
+from ba_eval.records import (
+    Plan,
+    ProblemRecord,
+    Sample,
+    SampleHead,
+    VerdictHead,
+    VerdictRecord,
+    problems_path,
+    records_path,
+)
 
 R = TypeVar("R", Sample, VerdictRecord, ProblemRecord)
+L = TypeVar("L", Sample, VerdictRecord, ProblemRecord, SampleHead, VerdictHead)
 _encoder = msgspec.json.Encoder()
 
 
@@ -76,10 +86,22 @@ class RunFolder:
         """Yields the verdicts on disk, of all keys."""
         return read_records(records_path(self.path, "verdicts", model, benchmark), VerdictRecord)
 
-    def drop(self, model: str, benchmark: str, type: type[R], unwanted: Callable[[R], bool]) -> int:
-        """Removes the records that are unwanted, so that they are made again; returns how many."""
+    def sample_heads(self, model: str, benchmark: str) -> Iterator[SampleHead]:
+        """Yields which samples are on disk, of all keys."""
+        return read_records(records_path(self.path, "samples", model, benchmark), SampleHead)
+
+    def verdict_heads(self, model: str, benchmark: str) -> Iterator[VerdictHead]:
+        """Yields which verdicts are on disk, of all keys."""
+        return read_records(records_path(self.path, "verdicts", model, benchmark), VerdictHead)
+
+    def drop(self, model: str, benchmark: str, type: type[R], unwanted: Callable[[Any], bool]) -> int:
+        """Removes the records that are unwanted, so that they are made again; returns how many.
+
+        `unwanted` is asked of heads first, then of records.
+        """
         path = records_path(self.path, "samples" if type is Sample else "verdicts", model, benchmark)
-        count = sum(map(unwanted, read_records(path, type)))
+        heads: Iterator[Any] = read_records(path, SampleHead) if type is Sample else read_records(path, VerdictHead)
+        count = sum(map(unwanted, heads))
         if count:
             kept = (_encoder.encode(record) + b"\n" for record in read_records(path, type) if not unwanted(record))
             write_atomically(path, kept)
@@ -155,7 +177,7 @@ def cut_torn_line(path: Path) -> None:
             file.truncate(end)
 
 
-def read_records(path: Path, type: type[R]) -> Iterator[R]:
+def read_records(path: Path, type: type[L]) -> Iterator[L]:
     """Yields the whole lines of a records file; a torn last line is left out.
 
     Raises InputError naming file and line where a line is not a record.
