@@ -19,13 +19,10 @@ import numpy.typing as npt
 
 from ba_eval.errors import InputError
 from ba_eval.records import Plan, PlannedBenchmark, PlannedModel, records_path
-from ba_eval.store import read_plan
+from ba_eval.store import read_blocks, read_plan
 
 if TYPE_CHECKING:
     import pandas
-
-# Bytes read and decoded at a time.
-_BLOCK = 1 << 23
 
 
 class State(IntEnum):
@@ -269,7 +266,7 @@ class _Wanted:
     def pick(self, path: Path, type: type[_Line]) -> Iterator[tuple[list[_Line], npt.NDArray[np.int64]]]:
         """Yields the records that count, with their flat places; of several for one place the last one stays."""
         row_of, key, n = self.rows.get, self.key, self.n
-        for block in _read_blocks(path, type):
+        for block in read_blocks(path, type):
             rows = np.array([row_of(line.problem_id, -1) if line.key == key else -1 for line in block], dtype=np.int64)
             indices = np.array([line.index for line in block], dtype=np.int64)
             chosen = np.flatnonzero((rows >= 0) & (indices >= 0) & (indices < n))
@@ -280,31 +277,3 @@ class _Wanted:
                 keep = np.sort(len(spots) - 1 - last)
                 chosen, spots = chosen[keep], spots[keep]
             yield (block if len(chosen) == len(block) else [block[number] for number in chosen.tolist()]), spots
-
-
-def _read_blocks(path: Path, type: type[_Line]) -> Iterator[list[_Line]]:
-    """Yields the whole lines of a records file in lists of many; a torn last line is left out."""
-    decoder = msgspec.json.Decoder(type)
-    try:
-        file = path.open("rb")
-    except FileNotFoundError:
-        return
-    with file:
-        while block := file.read(_BLOCK):
-            block += file.readline()
-            if not block.endswith(b"\n"):
-                block = block[: block.rfind(b"\n") + 1]
-            try:
-                yield decoder.decode_lines(block)
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                raise _first_fault(path, type) from None
-
-
-def _first_fault(path: Path, type: type[_Line]) -> InputError:
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                msgspec.json.decode(line, type=type)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                return InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on")
-    return InputError(f"{path}: changed while it was read; run the command again")

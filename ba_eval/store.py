@@ -21,7 +21,9 @@ from ba_eval.records import (
 )
 
 R = TypeVar("R", Sample, VerdictRecord, ProblemRecord)
-L = TypeVar("L", Sample, VerdictRecord, ProblemRecord, SampleHead, VerdictHead)
+T = TypeVar("T")
+# Bytes read and decoded at a time.
+_BLOCK = 1 << 17
 _encoder = msgspec.json.Encoder()
 
 
@@ -177,24 +179,41 @@ def cut_torn_line(path: Path) -> None:
             file.truncate(end)
 
 
-def read_records(path: Path, type: type[L]) -> Iterator[L]:
+def read_records(path: Path, type: type[T]) -> Iterator[T]:
     """Yields the whole lines of a records file; a torn last line is left out.
 
     Raises InputError naming file and line where a line is not a record.
     """
+    for block in read_blocks(path, type):
+        yield from block
+
+
+def read_blocks(path: Path, type: type[T]) -> Iterator[list[T]]:
+    """The same in lists of many: several times faster than line by line."""
     decoder = msgspec.json.Decoder(type)
     try:
         file = path.open("rb")
     except FileNotFoundError:
         return
     with file:
-        for number, line in enumerate(file, 1):
-            if not line.endswith(b"\n"):
-                return
+        while block := file.read(_BLOCK):
+            block += file.readline()
+            if not block.endswith(b"\n"):
+                block = block[: block.rfind(b"\n") + 1]
             try:
-                yield decoder.decode(line)
+                yield decoder.decode_lines(block)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                raise _first_fault(path, type) from None
+
+
+def _first_fault(path: Path, type: type[Any]) -> InputError:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                msgspec.json.decode(line, type=type)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on") from None
+                return InputError(f"{path}:{number}: is not a record: {error}; remove the line to go on")
+    return InputError(f"{path}: changed while it was read; run the command again")
 
 
 def read_plan(run: Path) -> Plan:

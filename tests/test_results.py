@@ -128,7 +128,7 @@ def test_blocks_are_joined_where_a_line_crosses_their_border(tmp_path: Path, mon
     grid = np.random.default_rng(0).random((20, 8)) < 0.5
     run = make_run(tmp_path, {"m": {"b": grid}})
     for block in (1, 50, 1000):
-        monkeypatch.setattr("ba_eval.results._BLOCK", block)
+        monkeypatch.setattr("ba_eval.store._BLOCK", block)
         assert (load(run).cells["m", "b"].state == np.where(grid, State.CORRECT, State.WRONG)).all()
 
 
