@@ -36,7 +36,7 @@ def test_a_suite_is_flipped_as_a_whole() -> None:
 
 def test_p_values_at_their_ends() -> None:
     assert sign_flip_p([np.zeros(50)]) == 1.0
-    assert sign_flip_p([np.ones(500)]) == pytest.approx(1 / 20_001)
+    assert sign_flip_p([np.ones(500)]) == pytest.approx(2 * np.exp(-250))
     assert isnan(sign_flip_p([[]]))
     assert isnan(sign_flip_p([]))
     assert sign_flip_p([[nan, 1.0, 1.0]]) == 0.5
@@ -112,3 +112,12 @@ def test_the_factors_lead_to_the_promised_power() -> None:
     assert n > 4
     found = [sign_flip_p([_pair(generator, 400, n, effect)[0]], flips=1000) < 0.05 for _ in range(1000)]
     assert 0.72 <= np.mean(found) <= 0.88
+
+
+def test_large_differences_are_below_what_random_patterns_can_show() -> None:
+    """All of 40 problems lost by the same amount: the exact p is 2 / 2^40, and its bound 2 exp(-20)."""
+    p = sign_flip_p([np.full(40, 0.5)])
+    assert 2 / 2**40 <= p == pytest.approx(2 * np.exp(-20), rel=1e-6)
+    # A difference that random patterns reach is theirs to judge.
+    small = sign_flip_p([np.tile([0.5, -0.5, 0.5], 20)])
+    assert 1 / 20_001 < small < 0.05
