@@ -20,6 +20,7 @@ from ba_eval.engine.vllm_args import context_length
 from ba_eval.environment import environment
 from ba_eval.errors import BaEvalError
 from ba_eval.grading import Graded, Grading
+from ba_eval.json_file import read_if_sound
 from ba_eval.lane import Events, Lane, events
 from ba_eval.plan import Prepared, Subject, Task, changed_components, fetched, prepare
 from ba_eval.prefetch import Fetched, Prefetch
@@ -116,27 +117,27 @@ class Evaluation:
         self.run.write_json("environment.json", environment() | {"engines": self._engines()})
 
     def _write_keys(self) -> None:
-        known = _read_json(self.run.path / "keys.json")
+        known = read_if_sound(self.run.path / "keys.json")
         self.run.write_json("keys.json", known | self.prepared.components)
         self.run.write_json("plan.json", self.prepared.plan)
 
     def _tell_changes(self, old_plan: Plan | None, model: str) -> None:
-        known = _read_json(self.run.path / "keys.json")
         for benchmark, key in old_plan.keys.get(model, {}).items() if old_plan else ():
             new = self.prepared.plan.keys.get(model, {}).get(benchmark)
             if key and new and new != key:
+                known = read_if_sound(self.run.path / "keys.json")
                 changes = changed_components(known.get(key, {}), self.prepared.components[new])
                 self.progress.note(
                     f"{model} on {benchmark}: earlier samples are not reused; changed: {'; '.join(changes)}"
                 )
 
     def _engines(self) -> Any:
-        return _read_json(self.run.path / "environment.json").get("engines", {})
+        return read_if_sound(self.run.path / "environment.json").get("engines", {})
 
     def note_engine(self, model: str, engine: Engine) -> None:
         """Records what generates a model's samples. Any thread may call it."""
         with self._environment:
-            data = _read_json(self.run.path / "environment.json")
+            data = read_if_sound(self.run.path / "environment.json")
             data.setdefault("engines", {})[model] = dict(engine.info)
             self.run.write_json("environment.json", data)
 
@@ -369,14 +370,6 @@ def throughput(evaluation: Evaluation, lanes: Sequence[Lane], total: float) -> s
         f"engines busy {generating / len(lanes) / max(total, 1e-9):.0%}"
         + (f"; {gpu_hours:.2f} GPU hours" if gpu_hours else "")
     )
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data: dict[str, Any] = msgspec.json.decode(path.read_bytes())
-        return data
-    except (OSError, msgspec.DecodeError):
-        return {}
 
 
 def _pack(benchmark: str, problem_id: str, index: int) -> str:

@@ -18,3 +18,11 @@ def read_object(file: Path) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise InputError(f"{file}: must hold a JSON object")
     return data
+
+
+def read_if_sound(file: Path) -> dict[str, Any]:
+    """Reads a JSON object that its reader can do without: empty where there is none, or where it is damaged."""
+    try:
+        return read_object(file)
+    except InputError:
+        return {}

@@ -18,6 +18,9 @@ from urllib.parse import quote
 
 import msgspec
 
+RECORDS: tuple[Literal["samples"], Literal["verdicts"]] = ("samples", "verdicts")
+"""The kinds of records of a model on a benchmark, as `records_path` names them."""
+
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One generated response."""
@@ -63,7 +66,7 @@ class ProblemRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class SampleHead(msgspec.Struct, frozen=True, gc=False):
-    """What of a `Sample` says which it is: read many times faster, as no text is decoded."""
+    """What of a `Sample` says which it is, and no text: for looking through many."""
 
     key: str
     problem_id: str
@@ -77,7 +80,7 @@ class VerdictHead(msgspec.Struct, frozen=True, gc=False):
     key: str
     problem_id: str
     index: int
-    outcome: str
+    outcome: Literal["correct", "wrong", "undecided", "error"]
     grader: str
 
 

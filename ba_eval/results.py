@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ba_eval.errors import InputError
-from ba_eval.records import Plan, PlannedBenchmark, PlannedModel, records_path
+from ba_eval.records import Plan, PlannedBenchmark, PlannedModel, SampleHead, VerdictHead, records_path
 from ba_eval.store import read_blocks, read_plan
 
 if TYPE_CHECKING:
@@ -177,26 +176,17 @@ def load(run: str | Path, *, answers: bool = False) -> Results:
     return Results(run, plan, cells)
 
 
-class _SampleLine(msgspec.Struct, gc=False):
-    key: str
-    problem_id: str
-    index: int
-    finish_reason: str
+class _SampleLine(SampleHead, frozen=True, gc=False):
     completion_tokens: int
     thinking_tokens: int | None = None
     error: str | None = None
 
 
-class _VerdictLine(msgspec.Struct, gc=False):
-    key: str
-    problem_id: str
-    index: int
-    outcome: Literal["correct", "wrong", "undecided", "error"]
+class _VerdictLine(VerdictHead, frozen=True, gc=False):
     reason: str
-    grader: str
 
 
-class _AnswerLine(_VerdictLine, gc=False):
+class _AnswerLine(_VerdictLine, frozen=True, gc=False):
     extracted: str | None = None
 
 

@@ -68,7 +68,6 @@ class ServerEngine:
         self._concurrency = concurrency or CONCURRENCY * len(urls)
         self._give_up, self._backoff = give_up_seconds, backoff_seconds
         self._results: queue.SimpleQueue[Completion | BaseException] = queue.SimpleQueue()
-        self._closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -107,9 +106,8 @@ class ServerEngine:
                 waiting -= 1
                 yield completion
         finally:
-            if not self._closing:
-                self._call(self._cancel())
-                self._results = queue.SimpleQueue()
+            self._call(self._cancel())
+            self._results = queue.SimpleQueue()
 
     def submit(self, request: Request) -> None:
         """Sends a request as soon as there is room; `take` returns its completion."""
@@ -123,11 +121,9 @@ class ServerEngine:
         return result
 
     def close(self) -> None:
-        """Drops what is in flight and closes the connections. Safe to call twice, and from another thread."""
-        if self._closing:
+        """Drops what is in flight and closes the connections."""
+        if self._loop.is_closed():
             return
-        self._closing = True
-        self._results.put(MachineError("the connection to the server was closed"))
         with contextlib.suppress(Exception):
             self._call(self._cancel())
             self._call(self._client.close())
@@ -220,7 +216,7 @@ class ServerEngine:
                 return failed(request, f"{address.url}: {refusal}")
             except Unusable as error:
                 fault = error
-                if "HTTP 404" in str(error) and not any(other.last_good for other in self._addresses):
+                if error.status == 404 and not any(other.last_good for other in self._addresses):
                     raise InputError(
                         f"{address.url}: not found: {error}; check the address (…/v1) and the model's name"
                     ) from None

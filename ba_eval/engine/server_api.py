@@ -14,9 +14,11 @@ from ba_eval.errors import InputError
 class Unusable(Exception):
     """No answer, or a useless one: the request is to be sent again."""
 
-    def __init__(self, message: str, *, server_down: bool = False, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, message: str, *, status: int | None = None, server_down: bool = False, retry_after: float = 0.0
+    ) -> None:
         super().__init__(message)
-        self.server_down, self.retry_after = server_down, retry_after
+        self.status, self.server_down, self.retry_after = status, server_down, retry_after
 
 
 class Refused(Exception):
@@ -127,7 +129,8 @@ def read_answer(url: str, status: int, headers: Mapping[str, str], content: byte
             retry_after = 0.0
             with contextlib.suppress(ValueError):
                 retry_after = min(120.0, max(0.0, float(headers.get("retry-after", "0"))))
-            raise Unusable(f"HTTP {status}: {message}", server_down=status in (404, 502, 503), retry_after=retry_after)
+            down = status in (404, 502, 503)
+            raise Unusable(f"HTTP {status}: {message}", status=status, server_down=down, retry_after=retry_after)
         raise Refused(f"HTTP {status}: {message}")
     try:
         return _read_completion(msgspec.json.decode(content))

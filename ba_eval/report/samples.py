@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from ba_eval.extract.thinking import split_thinking
-from ba_eval.records import ProblemRecord, Sample, VerdictRecord, problems_path, records_path
+from ba_eval.records import RECORDS, ProblemRecord, Sample, VerdictRecord, problems_path, records_path
 from ba_eval.results import Cell, Results
 from ba_eval.store import read_records
 
@@ -28,7 +28,6 @@ LONGEST = 200_000
 _TAIL = 50_000
 _REASON = 300
 
-_RECORDS: tuple[Literal["samples"], Literal["verdicts"]] = ("samples", "verdicts")
 Integers = npt.NDArray[np.int64]
 
 
@@ -148,7 +147,7 @@ class _Reader:
         key = results.plan.keys[cell.model.name][cell.benchmark.name]
         self._files: list[BinaryIO | None] = []
         self._starts: list[Integers] = []
-        for what in _RECORDS:
+        for what in RECORDS:
             path = records_path(results.run, what, cell.model.name, cell.benchmark.name)
             self._files.append(stack.enter_context(path.open("rb")) if path.exists() else None)
             self._starts.append(_starts(path, key, cell))

@@ -1,11 +1,10 @@
 """The sections of a report as HTML. All that others chose (names, reasons, paths) is escaped."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ba_eval.compare import SUITE, Comparison, compare
+from ba_eval.json_file import read_if_sound
 from ba_eval.report import palette
 from ba_eval.report.figures import Figure, Map
 from ba_eval.report.samples import LONGEST, Packed
@@ -269,8 +268,8 @@ _BROWSER = """<form class="filters" id="filters" role="search" aria-label="Filte
 
 def method(results: Results, summary: Summary) -> str:
     """Models, benchmarks, sampling and machine, from the run folder."""
-    keys = _read(results.run / "keys.json")
-    environment = _read(results.run / "environment.json")
+    keys = read_if_sound(results.run / "keys.json")
+    environment = read_if_sound(results.run / "environment.json")
     models = Sheet(
         "Models",
         tuple(Column((name,), label=True) for name in ("model", "path", "rule", "step", "seed", "weights", "notes")),
@@ -328,12 +327,3 @@ def _machine(environment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     git = environment.get("git")
     if isinstance(git, list) and git:
         yield "git", ", ".join(map(str, git))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """A JSON file of the run folder that the report can do without; empty where it cannot be read."""
-    try:
-        data = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -9,7 +9,7 @@ import msgspec
 
 from ba_eval.errors import InputError, MachineError
 from ba_eval.json_file import read_object
-from ba_eval.records import Plan, problems_path, records_path
+from ba_eval.records import RECORDS, Plan, problems_path, records_path
 from ba_eval.store import RunFolder, read_plan
 from ba_eval.study.config import BASE, Study
 from ba_eval.study.state import eval_folder
@@ -37,9 +37,13 @@ def gather(study: Study) -> Path:
     )
     with RunFolder(study.out / RUN) as run:
         for name, plan in plans.items():
-            for model in plan.models:
-                for benchmark in plan.benchmarks:
-                    _link(eval_folder(study, name), run.path, model.name, benchmark.name)
+            source = eval_folder(study, name)
+            for benchmark in plan.benchmarks:
+                _link(problems_path(source, benchmark.name), problems_path(run.path, benchmark.name))
+                for model in plan.models:
+                    for what in RECORDS:
+                        place = (what, model.name, benchmark.name)
+                        _link(records_path(source, *place), records_path(run.path, *place))
         asked = msgspec.structs.replace(
             study.eval, models={model.name: model.path for model in whole.models}, out=str(run.path)
         )
@@ -71,19 +75,14 @@ def _check_alike(study: Study, plans: dict[str, Plan]) -> None:
             )
 
 
-def _link(source: Path, run: Path, model: str, benchmark: str) -> None:
-    samples, verdicts = (
-        [records_path(folder, what, model, benchmark) for folder in (source, run)] for what in ("samples", "verdicts")
-    )
-    problems = [problems_path(folder, benchmark) for folder in (source, run)]
-    for old, new in (samples, verdicts, problems):
-        new.parent.mkdir(parents=True, exist_ok=True)
-        new.unlink(missing_ok=True)
-        if old.is_file():
-            try:
-                os.link(old, new)
-            except OSError:
-                shutil.copyfile(old, new)
+def _link(old: Path, new: Path) -> None:
+    new.parent.mkdir(parents=True, exist_ok=True)
+    new.unlink(missing_ok=True)
+    if old.is_file():
+        try:
+            os.link(old, new)
+        except OSError:
+            shutil.copyfile(old, new)
 
 
 def _merged(study: Study, plans: dict[str, Plan], file: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ A child's memory is free when it ends, and one that dies does not stop the other
 job array, can work on one study: each arm has a lock.
 """
 
-import ctypes
 import os
 import shlex
 import signal
@@ -208,10 +207,10 @@ def _die_with(parent: int) -> Callable[[], None] | None:
     """A child must not outlive a study that was killed: it would write where the next one does."""
     if not sys.platform.startswith("linux"):
         return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    from sandbox import linux
 
     def bind() -> None:
-        prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(128 + signal.SIGKILL)
 
