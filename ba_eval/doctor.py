@@ -289,7 +289,7 @@ def _data(data_dir: Path | None) -> Finding:
     if data_dir is None and os.environ.get("BA_EVAL_DATA_DIR"):
         data_dir = Path(os.environ["BA_EVAL_DATA_DIR"]).expanduser()
     if data_dir is None:
-        return Finding("data folder", "ok", "none named: benchmarks come from the hub", "", "")
+        return Finding("data folder", "ok", "none named: benchmarks come from the hub or its cache", "", "")
     if not data_dir.is_dir():
         means = "BA_EVAL_DATA_DIR (or --data-dir) names a folder that does not exist."
         return Finding("data folder", "lack", f"{data_dir}: no such folder", means, "unset BA_EVAL_DATA_DIR")

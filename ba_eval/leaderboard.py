@@ -5,12 +5,13 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ba_eval.compare import ALPHA, align
-from ba_eval.measure import differences, measure
+from ba_eval.measure import differences, measure, run_label
 from ba_eval.records import PlannedModel
 from ba_eval.results import Cell, Results
 from ba_eval.stats import Estimate, holm, mean_interval, sign_flip_p
@@ -59,18 +60,19 @@ def leaderboard(runs: Sequence[Results]) -> list[Group]:
             measures[key] = measured
             members.setdefault(key, []).append((results, model))
     names = [model.name for results in runs for model in results.plan.models]
+    folders = [results.run for results in runs]
     repeated = {name for name in names if names.count(name) > 1}
     order = sorted(members, key=lambda key: -len(members[key]))
     return [
         Group(
-            entries=tuple(_rank(members[key], repeated)),
+            entries=tuple(_rank(members[key], repeated, folders)),
             differs=tuple(differences(measures[order[0]], measures[key])) if key != order[0] else (),
         )
         for key in order
     ]
 
 
-def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str]) -> list[Entry]:
+def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str], folders: Sequence[Path]) -> list[Entry]:
     cells = [
         [
             results.cells[model.name, benchmark.name]
@@ -83,7 +85,14 @@ def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str]) -
     ranks = _rank_intervals([cells[number] for number in known], [suites[number].value for number in known])
     of = dict(zip(known, ranks, strict=True))
     entries = [
-        _entry(results, model, cells[number], suites[number], of.get(number), model.name in repeated)
+        _entry(
+            f"{run_label(results.run, folders)}/{model.name}" if model.name in repeated else model.name,
+            results,
+            model,
+            cells[number],
+            suites[number],
+            of.get(number),
+        )
         for number, (results, model) in enumerate(members)
     ]
     return sorted(entries, key=lambda entry: -entry.suite.value if entry.suite.defined else math.inf)
@@ -108,16 +117,16 @@ def _test(a: Sequence[Cell], b: Sequence[Cell]) -> float:
 
 
 def _entry(
+    label: str,
     results: Results,
     model: PlannedModel,
     cells: Sequence[Cell],
     suite: Estimate,
     rank: tuple[int, int] | None,
-    repeated: bool,
 ) -> Entry:
     generated = [cell.in_score.tokens >= 0 for cell in cells]
     return Entry(
-        label=f"{results.run.name}/{model.name}" if repeated else model.name,
+        label=label,
         run=str(results.run),
         model=model,
         rank=rank,

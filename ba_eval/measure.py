@@ -67,6 +67,11 @@ def differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
     return found
 
 
+def run_label(run: Path, runs: Sequence[Path]) -> str:
+    """A run's folder name, or its path where another of the runs has the same name."""
+    return run.name if [other.name for other in runs].count(run.name) == 1 else str(run)
+
+
 def join(runs: Sequence[Results]) -> Results:
     """The models of several runs beside each other; a name that stands twice gets its run's before it.
 
@@ -75,6 +80,7 @@ def join(runs: Sequence[Results]) -> Results:
     if len(runs) == 1:
         return runs[0]
     names = [model.name for results in runs for model in results.plan.models]
+    folders = [results.run for results in runs]
     first, measured = runs[0], measure(runs[0], runs[0].plan.models[0])
     models, cells = [], {}
     for results in runs:
@@ -85,7 +91,7 @@ def join(runs: Sequence[Results]) -> Results:
                     f"{model.name} of {results.run} was not measured as {first.plan.models[0].name} of {first.run}: "
                     f"{'; '.join(differing[:5])}; `ba-eval leaderboard` shows them in groups"
                 )
-            name = f"{results.run.name}/{model.name}" if names.count(model.name) > 1 else model.name
+            name = f"{run_label(results.run, folders)}/{model.name}" if names.count(model.name) > 1 else model.name
             models.append(msgspec.structs.replace(model, name=name))
             for benchmark in results.plan.benchmarks:
                 cells[name, benchmark.name] = replace(results.cells[model.name, benchmark.name], model=models[-1])

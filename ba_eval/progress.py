@@ -10,6 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from ba_eval.engine.request import Completion
 
+# Before that share of what is ahead is made, most of the work done is in samples not finished: no time is told.
+_TOLD = 0.1
 PLAIN_SECONDS = 30.0
 """How often a line is printed where there is no terminal."""
 
@@ -119,8 +121,9 @@ class RunProgress:
             state.printed = now
             parts = [f"{name} {c.done}/{c.wanted} score {c.score()}" for name, c in state.counts.items()]
             made = state.total("made")
-            left = (state.total("wanted") - state.total("done")) * (now - state.started) / made if made else 0.0
-            self.note(f"{model}: {', '.join(parts)}; {state.rate(now)}; about {_duration(left)} left")
+            ahead = state.total("wanted") - state.total("done")
+            left = f"; about {_duration(ahead * (now - state.started) / made)} left" if made > _TOLD * ahead else ""
+            self.note(f"{model}: {', '.join(parts)}; {state.rate(now)}{left}")
 
     @staticmethod
     def _cut(counts: _Counts) -> str:

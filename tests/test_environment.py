@@ -2,6 +2,7 @@
 
 import json
 from importlib import metadata
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ class _Installed:
 @pytest.mark.parametrize(
     ("origin", "line"),
     [
-        (None, "pip install 'ba-eval[vllm]'"),
+        ("", "pip install 'ba-eval[vllm]'"),
         ("{not json", "pip install 'ba-eval[vllm]'"),
         (
             {"url": "file:///home/a%20b/ba-eval", "dir_info": {"editable": True}},
@@ -36,7 +37,7 @@ class _Installed:
         ),
     ],
 )
-def test_install_line(origin: object, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_line(origin: str | dict[str, Any], line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(origin) if isinstance(origin, dict) else origin
-    monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(text))
+    monkeypatch.setattr(metadata, "distribution", lambda _: _Installed(text or None))
     assert install_line("vllm") == line

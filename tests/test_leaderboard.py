@@ -78,6 +78,9 @@ def test_n_may_differ(tmp_path: Path) -> None:
 def test_models_of_one_name_are_told_apart_by_their_run(tmp_path: Path) -> None:
     [group] = leaderboard([run_of(tmp_path / name, {"ba": 0.5, name: 0.2}) for name in ("r1", "r2")])
     assert {entry.label for entry in group.entries} == {"r1/ba", "r2/ba", "r1", "r2"}
+    runs = [run_of(tmp_path / name / "run", {"ba": 0.5}) for name in ("r3", "r4")]
+    [group] = leaderboard(runs)
+    assert {entry.label for entry in group.entries} == {f"{tmp_path}/r3/run/ba", f"{tmp_path}/r4/run/ba"}
 
 
 def test_an_incomplete_model_is_told_and_an_unmeasured_one_has_no_rank(tmp_path: Path) -> None:
@@ -145,6 +148,7 @@ def test_the_command_writes_what_the_name_says(tmp_path: Path, capsys: pytest.Ca
     assert ["1", "b"] in [line[:2] for line in lines] and ["2", "a"] in [line[:2] for line in lines]
     for suffix in (".md", ".html", ".json"):
         assert main(["leaderboard", *runs, "-o", str(tmp_path / f"board{suffix}")]) == 0
+        assert f"board{suffix}" in capsys.readouterr().out
     data = json.loads((tmp_path / "board.json").read_text())
     assert [entry["label"] for entry in data["groups"][0]["entries"]] == ["b", "a"]
     assert "| 1 | b |" in (tmp_path / "board.md").read_text()

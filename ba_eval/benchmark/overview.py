@@ -52,7 +52,7 @@ def source_text(source: Source) -> str:
     """The source in a few words."""
     if source.hub:
         return " ".join(part for part in (source.hub, source.config) if part)
-    return f"evalplus ({source.evalplus})" if source.evalplus else source.file or "with this package"
+    return f"evalplus ({source.evalplus})" if source.evalplus else source.file or "the JSONL file beside its YAML"
 
 
 def print_definition(name: str) -> None:

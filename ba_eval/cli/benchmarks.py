@@ -13,7 +13,12 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    actions.add_parser("list", help="the built-in benchmarks and suites").set_defaults(run=_list)
+    listing = actions.add_parser(
+        "list",
+        help="the built-in benchmarks and suites",
+        description="Lists the built-in benchmarks (kind, problems, samples per problem, source) and the suites.",
+    )
+    listing.set_defaults(run=_list)
 
     show = actions.add_parser("show", help="one definition: source, prompt, defaults, pins")
     show.add_argument("name", metavar="NAME", help="a benchmark's name, or the path of your own YAML file")

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ba_eval.cli.table import FORMATS, exit_code
+from ba_eval.cli.table import FORMATS, distinct, exit_code
 
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ba_eval.tables.comparison import comparison_sheet, render_comparison
     from ba_eval.tables.terminal import print_sheet
 
-    runs = [load(path) for path in arguments.runs]
+    runs = [load(path) for path in distinct(arguments.runs)]
     results = join(runs)
     comparisons = compare(results, arguments.baseline)
     if arguments.format == "text":

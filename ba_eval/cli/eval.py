@@ -49,12 +49,17 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     add("--n", type=int, help="samples per problem where the benchmark has no :N (default: the benchmark's own)")
     add("-k", type=_comma_ints, metavar="K,...", help="k of pass@k (default: 1)")
     add("--limit", type=int, metavar="N", help="only the first N problems of each benchmark")
-    add("--seed", type=int, help="run seed (default: 0)")
-    add("--temperature", type=float, help="default: the benchmark's own, as for the next two")
-    add("--top-p", type=float)
-    add("--max-tokens", type=int)
-    add("--top-k", type=int)
-    add("--min-p", type=float)
+    add("--seed", type=int, metavar="S", help="run seed (default: 0)")
+    add(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="sampling temperature, 0 for greedy (default: the benchmark's own)",
+    )
+    add("--top-p", type=float, metavar="P", help="nucleus sampling (default: the benchmark's own)")
+    add("--max-tokens", type=int, metavar="N", help="longest response (default: the benchmark's own)")
+    add("--top-k", type=int, metavar="K", help="sample from the K likeliest tokens (default: all)")
+    add("--min-p", type=float, metavar="P", help="leave out tokens below P times the likeliest (default: none)")
     add(
         "--template",
         metavar="NAME|FILE",
@@ -67,7 +72,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         metavar="KEY=VALUE",
         help="argument of the chat template, as enable_thinking=true; repeatable",
     )
-    add("--system", help="system prompt")
+    add("--system", metavar="TEXT", help="system prompt (default: the chat template's own)")
     add("--data-dir", metavar="DIR", help="folder with <benchmark>.jsonl files, read before the hub (BA_EVAL_DATA_DIR)")
     add(
         "--accept-content",
@@ -104,7 +109,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
             if name == "aggregation"
             else "as --aggregation; repeatable",
         )
-    add("--workers", type=int, help="grading processes (default: the cores)")
+    add("--workers", type=int, metavar="N", help="grading processes (default: the cores)")
     add("--sandbox-level", type=int, choices=(1, 2), help="force an isolation level (see `ba-eval sandbox check`)")
     add("--unsafe", action="store_true", help="run model-written code without a sandbox; tables carry a mark")
     add("--trust-remote-code", action="store_true", help="let the checkpoint's own code run")

@@ -12,7 +12,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
         "gate",
         help="fail where a checkpoint is not good enough or got worse (for CI)",
         description="Checks every model of a run against thresholds and against a baseline run. "
-        "Missing, ungraded and errored samples fail the gate; they never count as wrong.",
+        "Missing, ungraded and errored samples fail the gate; they never count as wrong. "
+        "Without --min and --max-drop, that is all that is checked.",
         epilog="exit codes: 0 all gates passed, 1 a gate failed, 2 bad input",
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="what `eval --out` wrote")

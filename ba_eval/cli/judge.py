@@ -15,14 +15,17 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
             "  judge code FILE              lines {id, response | solution, entry_point?, tests}, where tests are\n"
             "                               [{args, expected}], [{stdin, stdout}] or the source of a test program\n"
             "  judge math FILE              lines {id, gold, answer | response}\n"
-            "  judge --benchmark NAME FILE  lines {task_id | problem_id, solution | response}; prints pass@k\n"
+            "  judge --benchmark NAME FILE  lines {task_id | problem_id, solution | response}; prints pass@k;\n"
+            "                               a benchmark of programs (for math give the golds: judge math)\n"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="ba-eval judge {code,math} FILE [options] | ba-eval judge --benchmark NAME FILE [options]",
         allow_abbrev=False,
     )
     parser.add_argument("what", nargs="+", metavar="[code|math] FILE", help=argparse.SUPPRESS)
-    parser.add_argument("--benchmark", metavar="NAME", help="judge samples for this benchmark, by name or YAML path")
+    parser.add_argument(
+        "--benchmark", metavar="NAME", help="judge samples for this benchmark of programs, by name or YAML path"
+    )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where verdicts go (default: stdout, or beside FILE)")
     parser.add_argument("--workers", type=_positive, metavar="N", help="programs at a time (default: the cores)")
     parser.add_argument("--level", type=int, choices=(1, 2), help="isolation level to hold (default: the best)")

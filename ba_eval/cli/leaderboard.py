@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ba_eval.cli.table import exit_code
+from ba_eval.cli.table import distinct, exit_code
 
 
 def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -33,11 +33,12 @@ def run(arguments: argparse.Namespace) -> int:
     output: Path | None = arguments.output
     if output is not None and output.suffix not in SUFFIXES:
         raise InputError(f"-o {output}: the name must end in {', '.join(SUFFIXES)}")
-    runs = [load(path) for path in arguments.runs]
+    runs = [load(path) for path in distinct(arguments.runs)]
     groups = leaderboard(runs)
     if output is None:
         for sheet in board_sheets(groups):
             print_sheet(sheet)
     else:
         write_atomically(output, [render_board(groups, SUFFIXES[output.suffix]).encode()])
+        print(output)
     return exit_code(runs)

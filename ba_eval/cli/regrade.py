@@ -9,7 +9,10 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser(
         "regrade",
         help="grade the stored samples of a run again, without an engine",
-        epilog="example:\n  ba-eval regrade results/ba-vs-token --diff",
+        description="Grades the stored samples of a run with the graders of this version, and prints the table.\n"
+        "Nothing is generated; verdicts are replaced, samples stay as they are.",
+        epilog="example:\n  ba-eval regrade results/ba-vs-token --diff\n\n"
+        "exit codes: 0 done, 2 bad input, 3 incomplete",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -17,7 +20,7 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("folder", type=Path, metavar="RUN", help="the run folder that `eval --out` wrote")
     parser.add_argument("--diff", action="store_true", help="show every verdict that changes")
     parser.add_argument("--data-dir", metavar="DIR", help="folder with <benchmark>.jsonl files, if it has moved")
-    parser.add_argument("--workers", type=int, help="grading processes (default: the cores)")
+    parser.add_argument("--workers", type=int, metavar="N", help="grading processes (default: the cores)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,8 +2,11 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ba_eval.errors import InputError
 
 if TYPE_CHECKING:
     from ba_eval.results import Results
@@ -45,9 +48,18 @@ def ks(text: str) -> tuple[int, ...]:
     return values
 
 
+def distinct(runs: Sequence[Path]) -> Sequence[Path]:
+    """The run folders as given. Raises InputError where one stands twice: its samples would count twice."""
+    seen: set[Path] = set()
+    for path in runs:
+        if path.resolve() in seen:
+            raise InputError(f"{path}: given twice")
+        seen.add(path.resolve())
+    return runs
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command."""
-    from ba_eval.errors import InputError
     from ba_eval.results import load
     from ba_eval.tables import print_table, render
 
@@ -55,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError("several runs need --by aggregation or --by step; `ba-eval leaderboard` ranks runs")
     if arguments.reference and arguments.by != "aggregation":
         raise InputError("--reference needs --by aggregation")
-    runs = [load(path, answers=bool(arguments.maj)) for path in arguments.runs]
+    runs = [load(path, answers=bool(arguments.maj)) for path in distinct(arguments.runs)]
     if arguments.by:
         _print_studies(runs, arguments)
     elif arguments.format == "text":

@@ -7,6 +7,7 @@ from ba_eval.stats import CONFIDENCE
 from ba_eval.tables import html
 from ba_eval.tables.export import json
 from ba_eval.tables.formats import RENDERERS
+from ba_eval.tables.layout import marks
 from ba_eval.tables.sheet import Cell, Column, Line, Sheet, cell, interval, number, percent
 
 SCHEMA = "ba-eval leaderboard 1"
@@ -47,7 +48,7 @@ def _sheet(group: Group, position: int, total: int) -> Sheet:
     if group.differs:
         notes.insert(0, f"Not comparable with group 1: {'; '.join(group.differs)}")
     notes += [f"{entry.label}: INCOMPLETE: {entry.lacks}" for entry in group.entries if entry.lacks]
-    notes += [f"{entry.label}: {mark}" for entry in group.entries for mark in entry.model.marks]
+    notes += marks((entry.label, mark) for entry in group.entries for mark in entry.model.marks)
     return Sheet(title, tuple(header), [_row(entry, names) for entry in group.entries], tuple(notes))
 
 

@@ -1,7 +1,7 @@
 """Lays out a run's numbers: one row a checkpoint, one column a benchmark, what a reader must know below."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ba_eval.compare import Standing
@@ -98,7 +98,9 @@ def _notes(summary: Summary) -> Iterator[str]:
             "unclosed: share of them whose thinking never ended."
         )
     if len(summary.models) > 1:
-        yield "bold: best, or not separable from the best (sign-flip test, Holm in the column); underlined: next."
+        yield (
+            "bold (*): best, or not separable from the best (sign-flip test, Holm in the column); underlined ('): next."
+        )
     if not summary.complete:
         counts = [f"{getattr(summary, name):,} {name}" for name in _PROBLEMS[:3] if getattr(summary, name)]
         yield f"INCOMPLETE: {', '.join(counts)}; these samples are in no number. Run the same eval command again."
@@ -123,9 +125,19 @@ def _notes(summary: Summary) -> Iterator[str]:
                 f"{model.name} {percent(model.benchmarks[facts.name].apart_avg)}" for model in summary.models
             )
             yield f"{facts.name}: {sum(facts.apart.values())} problems apart, not in the score ({reasons}): {scores}"
-    yield from (f"{facts.name}: {mark}" for facts in summary.benchmarks for mark in facts.marks)
-    yield from (f"{model.name}: {mark}" for model in summary.models for mark in model.marks)
+    yield from marks((facts.name, mark) for facts in summary.benchmarks for mark in facts.marks)
+    yield from marks((model.name, mark) for model in summary.models for mark in model.marks)
     yield from (f"run: {mark}" for mark in summary.marks)
+
+
+def marks(named: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """One note for each mark, with the names of all that bear it."""
+    bearers: dict[str, list[str]] = {}
+    for name, mark in named:
+        bearers.setdefault(mark, []).append(name)
+    for mark, names in bearers.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"{', '.join(names[:_NAMED])}{more}: {mark}"
 
 
 def _reasons(summary: Summary, name: str, of: Callable[[CellNumbers], dict[str, int]]) -> Iterator[str]:

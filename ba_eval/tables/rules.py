@@ -91,8 +91,8 @@ def _end(rule: Rule) -> Cell:
 
 def _notes(studies: Sequence[Study], reference: Reference | None) -> Iterator[str]:
     yield (
-        "bold: best, or not separable from the best (Holm over the rules); underlined: next. Intervals cover problems "
-        "and, with several seeds, training seeds. peak: chosen by the same samples, so flattered by chance."
+        "bold (*): best, or not separable from the best (Holm over the rules); underlined ('): next. Intervals cover "
+        "problems and, with several seeds, training seeds. peak: chosen by the same samples, so flattered by chance."
     )
     for study in studies:
         for one in study.comparisons:

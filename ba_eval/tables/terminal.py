@@ -2,10 +2,11 @@
 
 import io
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ba_eval.tables.escape import plain
-from ba_eval.tables.sheet import Cell, Sheet
+from ba_eval.tables.sheet import Cell, Line, Sheet
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from ba_eval.console import OutputConsole
 
 _STYLES = {"": "", "best": "bold", "second": "underline", "faint": "dim", "warn": "yellow"}
+# Where no style can be seen.
+_SIGNS = {"best": "*", "second": "'"}
 _WIDE = 100_000
 NOTE = 2000  # the longest note, in characters
 
@@ -41,10 +44,16 @@ def _print(console: "OutputConsole", sheet: Sheet) -> None:
     from rich.text import Text
 
     console.print(Text(plain(sheet.title), style="bold"), soft_wrap=True)
+    if console.color_system is None:
+        sheet = replace(sheet, rows=[[tuple(map(_signed, cell)) for cell in row] for row in sheet.rows])
     for table in _split(console, sheet):
         console.print(table)
     for note in sheet.notes:
         console.print(Text(plain(note, limit=NOTE)), soft_wrap=not console.is_terminal)
+
+
+def _signed(line: Line) -> Line:
+    return replace(line, text=_SIGNS.get(line.style, "") + line.text) if line.text[:1].isdigit() else line
 
 
 def _split(console: "OutputConsole", sheet: Sheet) -> list["Table"]:

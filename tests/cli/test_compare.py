@@ -72,6 +72,13 @@ def test_several_runs_are_one_where_they_were_measured_in_the_same_way(
     again = str(make_run(tmp_path / "again", {"ba": {"x": cells["ba"]}}))
     assert main(["compare", parts[1], again]) == 0
     assert "part-ba/ba" in capsys.readouterr().out
+    namesake = str(make_run(tmp_path / "deeper" / "part-ba", {"ba": {"x": cells["seq"]}}))
+    assert main(["compare", parts[1], namesake, "--format", "csv"]) == 0
+    [row] = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert {row["model"], row["baseline"]} == {f"{parts[1]}/ba", f"{namesake}/ba"}
+    assert float(row["difference"]) != 0
+    assert main(["compare", parts[1], str(Path(parts[1]) / ".")]) == 2
+    assert "given twice" in capsys.readouterr().err
     other = make_run(tmp_path / "other", {"ba": {"x": cells["ba"]}}, benchmarks={"x": {"max_tokens": 64}})
     assert main(["compare", parts[0], str(other)]) == 2
     assert "x: max_tokens 64, not 3072" in capsys.readouterr().err

@@ -86,6 +86,13 @@ def test_a_suite_weighs_benchmarks_the_same_and_adds_their_variances() -> None:
     assert 1.96 * expected * 0.97 < half < 2.045 * expected * 1.03
 
 
+def test_the_order_of_benchmarks_changes_no_digit() -> None:
+    generator = np.random.default_rng(11)
+    strata = [generator.random(size).round(1) for size in (30, 30, 500, 12)] + [np.zeros(30)]
+    for order in ([4, 3, 2, 1, 0], [1, 0, 3, 4, 2]):
+        assert mean_interval([strata[number] for number in order]) == mean_interval(strata)
+
+
 def test_an_unsolved_benchmark_widens_the_suite_upwards() -> None:
     scores = np.random.default_rng(6).random(500)
     estimate = mean_interval([scores, np.zeros(30)])
