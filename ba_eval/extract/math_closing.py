@@ -20,6 +20,7 @@ from ba_eval.extract.math_prose import (
     value_of,
     without_boilerplate,
 )
+from ba_eval.extract.math_statements import ASIDE, pointed_out, without_afterthought, without_reason
 
 # -- closing lines
 
@@ -42,7 +43,7 @@ _CHOICE = re.compile(
 
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
-    tail = without_boilerplate(text[-6000:]).rstrip()[-3000:]
+    tail = without_afterthought(without_boilerplate(text[-6000:]).rstrip()[-3000:])
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(line) if not b.rstrip().endswith(":")]
@@ -54,19 +55,34 @@ def closing(text: str) -> Extraction | None:
     if (strong := _emphasised(masked)) is not None:
         return Extraction(strong, "closing")
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
+    while len(sentences) > 1 and ASIDE.match(sentences[-1]) and not _CONCLUDING.search(sentences[-1]):
+        del sentences[-1]
     for sentence in reversed(sentences[-2:]):
-        last = sentence is sentences[-1] and bool(SPAN_LIST.search(sentence))
-        if (last or _CONCLUDING.search(sentence)) and (found := _stated(sentence, masked)):
+        final = sentence is sentences[-1]
+        concluding = bool(_CONCLUDING.search(sentence))
+        if (final or concluding) and (value := pointed_out(sentence, masked)):
+            return Extraction(value, "closing")
+        sentence = without_reason(sentence)
+        if (concluding or (final and SPAN_LIST.search(sentence))) and (found := _stated(sentence, masked)):
             return found
-    if not sentences or DENIED.search(sentences[-1]):
+        if final and (found := _plainly(sentence, masked, len(sentences) == 1)):
+            return found
+    if sentences and masked.spans and not DENIED.search(sentences[-1]):
+        spans = re.findall(r"\x00\d+\x00", sentences[-1])
+        if spans:
+            return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
+    return None
+
+
+def _plainly(sentence: str, masked: Masked, alone: bool) -> Extraction | None:
+    """Returns what the last sentence says without a concluding word: its choice, the value behind its verb."""
+    if DENIED.search(sentence):
         return None
-    if choice := _CHOICE.search(sentences[-1]):
+    if choice := _CHOICE.search(sentence):
         return Extraction(choice[1], "closing")
-    plain = len(sentences) == 1 or bool(masked.spans) or _PLAIN_STATEMENT.match(sentences[-1])
-    if plain and (match := _STATEMENT.search(sentences[-1])):
+    plain = alone or bool(masked.spans) or _PLAIN_STATEMENT.match(sentence)
+    if plain and (match := _STATEMENT.search(sentence)):
         return Extraction(masked.shown(trim(match[1])), "closing")
-    if masked.spans and (spans := re.findall(r"\x00\d+\x00", sentences[-1])):
-        return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
     return None
 
 
@@ -78,18 +94,30 @@ def _stated(sentence: str, masked: Masked) -> Extraction | None:
 
 
 _STRONG = re.compile(r"\\(?:mathbf|boldsymbol|bm)\s*\{[^{}]*\d")
+_RELATION = re.compile(r"=|\\(?:leq?|geq?|leqslant|geqslant|approx)(?![A-Za-z])")
 
 
 def _emphasised(masked: Masked) -> str | None:
-    """Returns the formula in bold digits that stands in the last three math spans."""
-    for span in reversed(masked.spans[-3:]):
+    """Returns the formula in bold digits that stands in the last math spans."""
+    for span in reversed(masked.spans[-6:]):
         text = span_text(span)
         if _STRONG.search(text):
+            if (last := _last_side(text)) is not None:
+                return last
             pieces = [
                 p for p in re.split(r",\s+(?![^{(]*[)}])|,?\s*\\text\s*\{\s*(?:and|or)\s*\}", text) if _STRONG.search(p)
             ]
             return ", ".join(pieces) if pieces else text
     return None
+
+
+def _last_side(text: str) -> str | None:
+    """Returns what stands behind the last relation of a chain, where all of its bold digits are there."""
+    relations = list(_RELATION.finditer(text))
+    if not relations or _STRONG.search(text[: relations[-1].start()]):
+        return None
+    side = text[relations[-1].end() :].strip()
+    return side if side.count("{") == side.count("}") and "&" not in side else None
 
 
 def _with_neighbours(sentence: str, span: str, masked: Masked) -> str:

@@ -127,7 +127,10 @@ def _first_answer(rest: str) -> str | None:
     span = MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
-        if not re.match(r"\s*(?:,?\s*(?:and|or)\b|[,;]\s*[-\d($\\]|\\?%|°|percent\b|pct\b|[=+*/<>^])", after):
+        if not re.match(
+            r"\s*(?:,?\s*(?:and|or)\s+(?:(?:also|maybe|possibly|either)\s+)?[-+\d($\\]|[,;]\s*[-\d($\\]|\\?%|°|percent\b|pct\b|[=+*/<>^])",
+            after,
+        ):
             return span_text(span)
     line = rest.split("\n", 1)[0].strip()
     bold = BOLD.match(line)
@@ -156,6 +159,7 @@ NUMBER = re.compile(
 )
 
 
+_NAMES = re.compile(r"\w|\\?[({]\s*\w(?:\s*,\s*\w)*\s*\\?[)}]")
 _SPAN_MARK = re.compile(r"\x00(\d+)\x00")
 
 
@@ -177,7 +181,14 @@ class Masked:
             return None
         names = [span_text(self.spans[int(n)]).partition("=") for n in _SPAN_MARK.findall(found[0])]
         named = [name.strip() for name, equals, _ in names if equals]
-        if len(named) == len(names) > 1 and len(named[0]) == 1 and re.fullmatch(r"\w\s*[-+*]\s*\w.*", named[-1]):
+        if len(named) == len(names) > 1 and re.fullmatch(r"[A-Za-z]", named[-1]) and _steps(names, named[-1]):
+            # n - 2 = 9, and n = 11: steps towards the last.
+            return "=".join((names[-1][0], names[-1][2])).strip()
+        if (
+            len(named) == len(names) > 1
+            and _NAMES.fullmatch(named[0])
+            and re.fullmatch(r"\w\s*[-+*]\s*\w.*", named[-1])
+        ):
             return "=".join(part for part in (names[-1][0], names[-1][2])).strip()
         return self.shown(found[0].strip(" ."))
 
@@ -187,6 +198,14 @@ class Masked:
         if whole:
             return span_text(self.spans[int(whole[1])])
         return _SPAN_MARK.sub(lambda m: " " + span_text(self.spans[int(m[1])]) + " ", masked).strip()
+
+
+def _steps(equations: list[tuple[str, str, str]], letter: str) -> bool:
+    """Tells whether all equations but the last are about expressions in its letter, none about a name by itself."""
+    return all(
+        re.search(r"[-+\d^{(]", left) and re.search(rf"(?<![A-Za-z\\]){letter}(?![A-Za-z])", left + right)
+        for left, _, right in equations[:-1]
+    )
 
 
 SPAN_LIST = re.compile(r"\x00\d+\x00(?:\s*(?:[,;]\s*(?:and|or)?|and|or)\s*\x00\d+\x00)*[\s.]*$")
@@ -214,8 +233,20 @@ def trim(piece: str) -> str:
     return piece.replace('\\"', '"').strip().strip('*_`" ').rstrip(".,;: ").strip()
 
 
-DENIED = re.compile(r"(?:\b(?:not|cannot|never|neither|nor)|n't)\s+(?:\w+\s+){0,2}[-\d\x00\\$]")
+_STEP = re.compile(
+    r".*[\s,](?:so|thus|hence|therefore|from which|which gives|which means|leading to|giving|yielding|i\.e\.)[\s,:]+",
+    re.S,
+)
+DENIED = re.compile(
+    r"(?:\b(?:not|cannot|never|neither|nor)|n't)\s+(?:\w+\s+){0,3}[-\d\x00\\$]|\b(?:false|not true)\s+that\b"
+)
 """A value that a sentence takes away: it is not 5."""
+
+
+def _last_step(masked: str) -> str:
+    """Returns what follows the last `so`, `from which` or `leading to` of a piece of a masked sentence."""
+    rest = _STEP.sub("", masked)
+    return rest if "\x00" in rest or re.search(r"\d", rest) else masked
 
 
 def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | None:
@@ -240,8 +271,9 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         )
         rest = re.sub(r"^(?:an?|the)\s+(?:[a-z]+:?\s+){1,2}(?=\x00)", "", _PREPOSITION.sub("", rest))
         rest = re.sub(r"^(\x00\d+\x00)\s+(?!and\b|or\b)[a-z]{3,}(?:\s+[a-z]{3,})*\s+\x00\d+\x00$", r"\1", rest)
+        rest = _last_step(rest)
         if rest and len(WORD.findall(rest)) <= 2 and re.search(r"[\d\x00]", rest):
-            return masked.shown(rest)
+            return masked.listed(rest) if SPAN_LIST.fullmatch(rest) else masked.shown(rest)
     if (end := masked.listed(sentence)) is not None:
         return end
     numbers = [n[0] for n in NUMBER.finditer(re.sub(r"\x00\d+\x00", "", sentence))]

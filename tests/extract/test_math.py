@@ -40,6 +40,8 @@ LINES = [
     ("Final Answer: Jane started growing it 5 hours ago.", "5"),
     ("The answer is $(1, 2)$, since both hold.", "(1, 2)"),
     ("The correct answer is (B).", "(B)"),
+    ("Hence the answer is $24$ and the value of $k$ was not needed.", "24"),
+    ("The answer is $x=2$ or $x=3$.", "x=2  or  x=3"),
     ("<answer>5</answer>", "5"),
     ("text\n#### 5", "5"),
     ("text\nA: 5", "5"),
@@ -49,11 +51,42 @@ LINES = [
 
 CLOSING = [
     ("Thus there are **5** of them.", "5"),
-    ("Therefore, there are 5 such sequences.", "5 such sequences"),
+    ("Therefore, there are 5 such sequences.", "5"),
     ("Hence the minimum increases by 5%.", "5%"),
     ("Work.\n\n$$x = 5$$", "x = 5"),
     ("So the pair is $(1, 2)$ or $(2, 1)$.", "(1, 2)  or  (2, 1)"),
     (r"With $T=3$, the sum is $\mathbf{1 2}$.", r"\mathbf{1 2}"),
+    # A value that is the subject of the sentence.
+    ("This means that $k=3/4$ is the smallest constant for which the bound holds for all $x$.", "k=3/4"),
+    ("We conclude that $p=2$ and $p=7$ are the only primes with this property.", "p=2  and  p=7"),
+    ("Checking both, only 48 satisfies the second condition.", "48"),
+    ("We find that $t=3$ works, but $t=-3$ does not.", "t=3"),
+    ("Hence 96 is the largest number below 100 that divides all of them.", "96"),
+    # A count with more words behind it.
+    (
+        "Each pair gives two of them. In the end there are $5\\cdot 4=20$ arrangements with $A$ before $B$.",
+        "5\\cdot 4=20",
+    ),
+    ("Thus 7 of the 20 tickets win a prize.", "7"),
+    ("We get one more from $x=0$, for a total of 9 solutions.", "9 solutions"),
+    ("Since $n=4$, we need $2<a<9$, giving 6 possible values for $a$.", "6"),
+    ("Since the pump fills $v$ litres a minute, it takes 40 minutes to fill the tank at $B$.", "40"),
+    # What is given, then what follows.
+    ("With $N=12$, $s=5$.", "s=5"),
+    ("Thus $m=N/3$, and with $N=12, m=4$.", "m=4"),
+    ("So $m-3=8$, and $m=11$.", "m=11"),
+    ("We obtain $4y=9$ or $y=9/4$.", "y=9/4"),
+    ("So the slope is $2$, and hence we have $b=7$ or $b=-7$.", "b=7  or  b=-7"),
+    ("Comparing both sides we get $ab=12$, from which $a=4$.", "a=4"),
+    ("so $\\cos x=3/5$ because $\\cos x>0$ for $0<x<1$.", "\\cos x=3/5"),
+    (r"Then $|S\cup T|=2\cdot 50-4=\mathbf{9 6}$.", r"\mathbf{9 6}"),
+    # What stands behind the answer and is none.
+    ("Thus $x=4$ or $x=9$.\n\n(If $x>9$ the left side is larger, so there are no others.)", "x=4  or  x=9"),
+    ("Thus $x=4$.\n\n**Verification:**\n\n$2\\cdot 4+1=9$, as it should be.", "x=4"),
+    ("The roots are\n\n$$\nx=1, 6\n$$\n\nWe can check by substitution that both are right.", "x=1, 6"),
+    ("Therefore\n$$\nx=\\pi k\n$$\nfor $k \\in \\mathbb{Z}$.", "x=\\pi k"),
+    ("The candidates are 12, 18 and 27. The largest of these is 27.", "27"),
+    ("The number of tiles is $n/2$. With $T=19$, $n=16$, and the number is 8.", "8"),
 ]
 
 NOTHING = [
@@ -63,6 +96,8 @@ NOTHING = [
     "We have 3 apples and 4 pears, which makes many pieces of fruit in the bowl",
     "Let me compute. 3+4=7. Then 7+1=8",
     "#### Step 4 is next",
+    "It is false that $x=5$ is the only solution, and we are left with nothing",
+    "So there are cases to look at",
 ]
 
 

@@ -66,7 +66,7 @@ _BOLD_DIGITS = re.compile(r"\\(?:mathbf|boldsymbol)\s*\{([^{}]*\d[^{}]*)\}")
 _DECIMAL_BRACE = re.compile(r"(?<=\d)\s*\{\s*[,.]\s*\}\s*(?=\d)")
 _TEXT_ALL = re.compile(r"\\(?:text|textbf|mathrm|mbox|textrm)\s*\{([^{}]*\d[^{}]*)\}")
 _TEXT_BEFORE = re.compile(
-    r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\sim(?:eq)?(?![a-z])|[=≈:]|"
+    r"^(?:\\(?:text|textbf|mathrm|mbox)\s*\{[^{}]*[:=]\s*\}|\\approx(?![a-z])|\\sim(?:eq)?(?![a-z])|[=≈:]|\(\s*[a-z](?:\s*,\s*[a-z])+\s*\)\s*:\s*(?=\()|"
     r"(?:the\s+)?(?:final\s+)?answer\s*(?:is|:)\s*:?)\s*",
     re.I,
 )

@@ -69,6 +69,8 @@ def _trees(
     golds, gold_trouble = _readings(gold)
     decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
     candidates, trouble = _readings(without_choice(bare), decimal, True)
+    if not candidates and not trouble.startswith(_OVER) and (value := _value_of_chain(bare)):
+        candidates, _ = _readings(value, decimal, True)
     if not golds:
         if is_wordy(whole_gold) and is_wordy(answer):
             same = plain_words(whole_gold) == plain_words(answer)
@@ -125,6 +127,19 @@ def _as_text(unit: str) -> str:
     )
 
 
+def _value_of_chain(text: str) -> str:
+    """Returns what stands behind the last equality sign outside all brackets: the value, where the rest is not read."""
+    depth, cut = 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "{([") - (char in "})]")
+        if char == "=" and depth == 0 and text[at - 1 : at] not in ("<", ">", "!", ":"):
+            cut = at + 1
+        elif depth == 0 and char in ",;":
+            return ""
+    return text[cut:].strip() if cut and not _ORDER.search(text) else ""
+
+
+_ORDER = re.compile(r"[<>]|\\(?:[lg]e(?:q|qslant)?|[lg]t|ne|neq|in|approx|equiv)(?![A-Za-z])")
 _OVER = "over the limit: "
 _LIST_OF_THOUSANDS = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?!\d|,\d)")
 _DECIMAL_COMMA = re.compile(r"([-+]?)(\d+),(\d{2,}|\d(?=\s*$))")

@@ -1,0 +1,124 @@
+r"""Sentences that point out a value ("$C = 1/2$ is the smallest choice", "so there are 8 of them"), and asides.
+
+The sentences are masked (see `math_prose.Masked`): each formula is a mark, so that patterns see prose alone.
+"""
+
+import re
+
+from ba_eval.extract.math_prose import WORD, Masked, span_text
+
+_SPAN = r"\x00\d+\x00"
+_SPANS = rf"{_SPAN}(?:\s*(?:,\s*(?:and|or)?|and|or)\s*{_SPAN})*"
+_NUMBER = r"(?<![\w.])\$?\d[\d,]*(?:\.\d+)?(?![\w.])"
+_THEN = r"(?:so|thus|hence|therefore|then|consequently|altogether|overall|only|in total|in all|in summary)"
+_KIND = (
+    r"(?:the|an?|our|indeed|also|both|in fact|possible|unique|only|smallest|largest|least|greatest|minimum|maximum|"
+    r"minimal|maximal|optimal|best|required|desired|sought|wanted|correct|final|positive|real|integer|whole)"
+)
+_SUBJECTS = (
+    re.compile(
+        rf"(?P<value>{_SPANS}|\b{_THEN},?\s+{_NUMBER})\s+(?:is|are|to be)\s+(?:{_KIND}\s+)*"
+        r"(?:unique|only|smallest|largest|least|greatest|minimum|maximum|minimal|maximal|optimal|best|required|desired|"
+        r"sought|wanted|answers?|solutions?)\b",
+        re.I,
+    ),
+    re.compile(
+        rf"(?P<value>{_SPAN}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
+        r"(?:works?|satisf(?:ies|y)|remains?|fits?|is valid)\b(?=[^\x00]*$|,?\s*(?:but|while|whereas)\b)",
+        re.I,
+    ),
+)
+_VALUE = rf"(?P<value>{_SPAN}|{_NUMBER})"
+_SUPPOSED = re.compile(r"\b(?:false|not true|suppose|assum\w+|if|whether|unless|n't)\b", re.I)
+_OF = r"(?=(?P<of>(?!(?:cases|or|and)\b)[a-z(][^\x00]*))"
+_COUNTS = (
+    re.compile(
+        rf"(?:\bthere\s+(?:are|is|were|will be)\s+(?:(?:exactly|only|a total of|in total|altogether|thus)\s+)?|"
+        rf"\b(?:giving|yielding|leaving)\s+(?:us\s+)?(?:a total of\s+)?|\btotal of\s+|"
+        rf"\btakes?\s+(?:\w+\s+){{0,2}}){_VALUE}\s+{_OF}",
+        re.I,
+    ),
+    re.compile(
+        rf"\b{_THEN},?\s+(?:exactly\s+)?(?P<value>{_NUMBER})\s+(?=(?P<of>(?:of|such|distinct|different|possible)\b[^\x00]*))",
+        re.I,
+    ),
+)
+_NAME = re.compile(r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*|[(\[{]?\*+[)\]}]?")
+_LEADING = re.compile(rf"^(?:(?:{_THEN}|and)\b,?\s*)+", re.I)
+_CONDITION = re.compile(
+    rf"(?:^\W*|[,;]\s+|\b(?:so|thus|then|and|now),?\s+)"
+    rf"(?:with|when|for|if|because|since|given|taking|setting|putting)\s+(?P<given>{_SPAN})"
+    rf"(?:\s*,\s*(?:then\s+|we (?:get|have|find|obtain)\s+)?(?P<main>{_SPAN}))?[\s.]*$",
+    re.I,
+)
+_REASON = re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S)
+ASIDE = re.compile(
+    rf"\W*(?:(?:we|one|you|it|the reader|a quick|substitut\w+)\b[^\x00]{{0,60}}\b(?:check|verif\w+|confirm\w*|note)\b|"
+    rf"(?-i:for|where)\s+(?:(?:all|any|every|each|some|an?|the|integers?|number|real)\s+)*{_SPAN}"
+    r"(?:\s+is\s+(?:an?|any)\s+[a-z -]+)?\W*$)",
+    re.I,
+)
+"""A last sentence that says nothing of the answer: we can check that, for k in Z, where n is an integer."""
+_IN_BRACKETS = re.compile(r"\n\s*\((?=[A-Z])[^\n]*\)\s*\.?$")
+_CHECK_HEADING = re.compile(
+    r"^[\W\d]{0,8}(?:verification|verifying|checking|check|sanity check|double[- ]check)\b[*_ ]{0,3}(?::[^\n]*)?$",
+    re.I | re.M,
+)
+_OUTCOME = re.compile(r"\b(?:answer|final|therefore|thus|hence|conclu\w+|solutions?|instead|actually)\b", re.I)
+
+
+def pointed_out(sentence: str, masked: Masked) -> str | None:
+    """Returns the value that a masked sentence makes its subject, counts, or derives from a value that is given."""
+    for pattern in _SUBJECTS:
+        for found in pattern.finditer(sentence):
+            value = _LEADING.sub("", found["value"].strip(" ,"), count=1)
+            if not _names_only(value, masked) and not _SUPPOSED.search(sentence, 0, found.start()):
+                return masked.shown(value)
+    counts = [c for p in _COUNTS for c in p.finditer(sentence) if not _names_only(c["value"], masked)]
+    if counts:
+        last = max(counts, key=re.Match.start)
+        unit = last["of"].strip(" .") if last.end("of") == len(sentence) and len(WORD.findall(last["of"])) == 1 else ""
+        return f"{masked.shown(last['value'])} {unit}".strip()
+    condition = _CONDITION.search(sentence)
+    if condition is None:
+        return None
+    if condition["main"]:
+        return masked.shown(condition["main"])
+    given, *rest = _pieces(masked.shown(condition["given"]))
+    return rest[0].strip() if len(rest) == 1 and "=" in given and "=" in rest[0] else None
+
+
+def _names_only(value: str, masked: Masked) -> bool:
+    """Tells whether all of a subject are names, as in `$P$ is the desired point`."""
+    spans = [span_text(masked.spans[int(n)]) for n in re.findall(r"\x00(\d+)\x00", value)]
+    return bool(spans) and all(_NAME.fullmatch(span) for span in spans)
+
+
+def _pieces(text: str) -> list[str]:
+    """Splits at the commas outside all brackets."""
+    pieces, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "([{") - (char in ")]}")
+        if char == "," and depth == 0:
+            pieces.append(text[start:at])
+            start = at + 1
+    return [*pieces, text[start:]]
+
+
+def without_reason(sentence: str) -> str:
+    """Cuts `because ...` behind a value."""
+    cut = _REASON.sub("", sentence)
+    return cut if re.search(r"[\d\x00]", cut) else sentence
+
+
+def without_afterthought(tail: str) -> str:
+    """Cuts a remark in brackets and a check that stand behind everything else."""
+    for _ in range(2):
+        found = _IN_BRACKETS.search(tail)
+        if found is None or len(WORD.findall(found[0])) < 3 or not tail[: found.start()].strip():
+            break
+        tail = tail[: found.start()].rstrip()
+    headings = list(_CHECK_HEADING.finditer(tail))
+    if headings and tail[: headings[-1].start()].strip() and not _OUTCOME.search(tail, headings[-1].end()):
+        tail = tail[: headings[-1].start()].rstrip()
+    return tail
