@@ -16,6 +16,8 @@ DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
 _BOX = re.compile(
     r"(?:\\+(?:boxed|Boxed|fbox|framebox|bbox|mathboxed|boxd|(?:math)?box(?=\s*\{))|\x08oxed|(?<![A-Za-z])boxed(?=\s*\\?\{))\s*(?P<open>\\?\{|\(|\s?)"
 )
+_INNER_BOX = re.compile(r"\\+(?:boxed|fbox)\s*(?=\{)")
+_NESTED_LIMIT = 500
 _BOX_TOKENS = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.S)
 _SEPARATOR_NOISE = re.compile(
     r"\\(?:quad|qquad|text|textbf|mathrm|mbox|[()\[\],;:! ])|\\\\|[${}~*\s]|\\(?:left|right)(?![A-Za-z])"
@@ -78,6 +80,8 @@ def _boxed(text: str) -> Extraction | None:
     if not starts:
         return None
     content, end, closed = _content(text, starts[-1])
+    if closed and (outer := _outer(text, starts, end)) is not None:
+        return outer
     last = begin = starts[-1].start()
     if not closed:
         # Cut off, a box commits to nothing, and an earlier, closed one is not the final word either. Where the formula
@@ -100,6 +104,20 @@ def _boxed(text: str) -> Extraction | None:
     if not unique:
         return None
     return Extraction(", ".join(unique) if len(unique) > 1 else unique[0].strip(), "boxed", start=last)
+
+
+def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | None:
+    """Returns the box around the last box: an empty one in 5, or a part of a formula; a label in words is no part."""
+    for box in starts[:-1]:
+        if starts[-1].start() - box.start() > _NESTED_LIMIT:
+            continue
+        content, outer_end, closed = _content(text, box, limit=end + _NESTED_LIMIT)
+        if closed and outer_end >= end:
+            whole = re.sub(r"\{\s*\}", "", _INNER_BOX.sub("", content)).strip()
+            if not whole or re.search(r"[A-Za-z]{3,}", re.sub(r"\\[A-Za-z]+", "", whole)):
+                return None
+            return Extraction(whole, "boxed", start=box.start())
+    return None
 
 
 def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:

@@ -28,6 +28,7 @@ _FACTOR_COMMANDS = names(
     "measuredangle",
     "\\",
 )
+_SUM = re.compile(r"[-+]?[A-Za-z0-9]+(?:[-+][A-Za-z0-9]+)+", re.ASCII)
 _BASE_WORDS = {
     "two": "2",
     "three": "3",
@@ -190,7 +191,8 @@ class Atoms(Cursor):
             if self.kind() == "word":
                 self.split(self.peek()[0])
             return self.take()
-        return "".join(t for t in self.take_group() if t not in ("{", "}") and t not in TEXT and t not in STYLED)
+        group = self.take_group()
+        return _index("".join(t for t in group if t not in ("{", "}") and t not in TEXT and t not in STYLED))
 
     def word(self) -> Node:
         word = self.peek()
@@ -348,6 +350,16 @@ class Atoms(Cursor):
             self.take_group()
             return True
         return False
+
+
+def _index(text: str) -> str:
+    """Writes an index that is a sum in one order: n+1 for 1+n."""
+    if not _SUM.fullmatch(text) or not re.search(r"[A-Za-z]", text) or len(text) > 40:
+        return text
+    parts = re.findall(r"([-+]?)(\w+)", text)
+    number = sum(int(sign + digits) for sign, digits in parts if digits.isdigit())
+    letters = sorted((name, sign or "+") for sign, name in parts if not name.isdigit())
+    return "".join(sign + name for name, sign in letters).removeprefix("+") + (f"{number:+d}" if number else "")
 
 
 def multiply(left: Node, right: Node) -> Node:

@@ -53,6 +53,7 @@ def _trees(
     relative: Fraction | None,
 ) -> Decision:
     whole_gold = gold
+    gold, answer = (units.in_dollars(text) if sign else text for text, sign in zip((gold, answer), money, strict=True))
     gold, gold_unit = units.split_unit(_without_condition(gold))
     bare, answer_unit = units.split_unit(_without_condition(answer), letters=not re.search("[A-Za-z]", gold))
     gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1] or ("dollar" if money[0] else "")

@@ -124,6 +124,17 @@ def is_money(answer: str) -> bool:
     return bool(_MONEY_SIGN.search(answer))
 
 
+_DOLLARS_AND_CENTS = re.compile(
+    r"(\d+)\s*(?:,|and|\\text\s*\{\s*and\s*\})?\s*(\d{1,2})\s*(?:\\(?:text|mathrm|mbox)\s*\{\s*)?cents?\s*\}?", re.I
+)
+
+
+def in_dollars(text: str) -> str:
+    """Returns 3.05 of `3 and 5 cents`, where a currency sign stood before the 3."""
+    match = _DOLLARS_AND_CENTS.fullmatch(text)
+    return f"{match[1]}.{int(match[2]):02d}" if match else text
+
+
 def angles(value: str, unit: str) -> tuple[str, str, bool]:
     """Writes degrees as the sign; returns (value, unit, whether it was said to be in radians)."""
     if unit in ("radian", "radians", "rad", "rads"):

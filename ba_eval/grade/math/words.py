@@ -55,12 +55,48 @@ def in_symbols(text: str) -> str:
     """Writes numbers and sets that stand in words: five, all real numbers except 2."""
     if len(text) > 80 or text.lstrip()[:1] in "-+":
         return text
+    if (limit := _limit(text)) is not None:
+        return limit
     words = plain_words(text)
     if match := _REALS.fullmatch(words):
         return _SIGNED.get((match["sign"] or "").strip(), text)
     if match := _EXCEPT.fullmatch(" ".join(_without_commands(text).lower().split())):
         return f"x \\ne {match[1]}"
     return _NUMBER_SETS.get(words) or _number(words) or text
+
+
+_FIRST = (
+    (r"at most|no more than|not more than|no greater than|not greater than|up to", "\\le"),
+    (r"at least|no less than|not less than|no fewer than|not fewer than", "\\ge"),
+    (r"more than|greater than|larger than", ">"),
+    (r"less than|fewer than|smaller than", "<"),
+)
+_BEHIND = (
+    (r"(?:or|and) (?:more|greater|larger|above|higher)", "\\ge"),
+    (r"(?:or|and) (?:less|fewer|smaller|below|lower)", "\\le"),
+)
+_LIMIT_FIRST = tuple(
+    (
+        re.compile(
+            rf"(?:[a-z]\s*)?(?:\\text\s*\{{)?\s*(?:[a-z]\s+)?(?:is\s+)?(?:{words})\s*(?:\}}\s*|(?<=\s))(?P<value>[-+\d\\(.].*)", re.I
+        ),
+        sign,
+    )
+    for words, sign in _FIRST
+)
+_LIMIT_BEHIND = tuple(
+    (re.compile(rf"(?P<value>[-+\d\\(.].*?)(?:\s*\\text\s*\{{|\s)\s*(?:{words})\s*\}}?", re.I), sign)
+    for words, sign in _BEHIND
+)
+
+
+def _limit(text: str) -> str | None:
+    """Writes at most 6, at least 3, 5 or more as inequalities."""
+    for pattern, sign in (*_LIMIT_FIRST, *_LIMIT_BEHIND):
+        match = pattern.fullmatch(text.strip())
+        if match and not re.search(r"[A-Za-z]{2,}|[<>=]", re.sub(r"\\(?!text|mathrm)[A-Za-z]+", "", match["value"])):
+            return f"x {sign} {match['value']}"
+    return None
 
 
 def _number(words: str) -> str | None:
