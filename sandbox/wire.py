@@ -6,6 +6,7 @@ other object) arrives as `Opaque`, and decoding hostile bytes builds plain data 
 
 import base64
 import json
+import math
 import struct
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable
@@ -117,6 +118,8 @@ class _Encoder:
             raise WireError("too many values")
         kinds = set(map(type, values))
         if kinds <= {str, bool, type(None)} or (kinds == {int} and min(values) > -_INT and max(values) < _INT):
+            return values
+        if kinds == {float} and all(map(math.isfinite, values)):
             return values
         return [self.pack(value, depth + 1) for value in values]
 

@@ -86,6 +86,8 @@ class CallResult:
     status: Status
     value: Any = None
     """Plain data of exact built-in types; `Opaque` in place of anything else."""
+    matched: bool = False
+    """The encoded value has the digest that was named for the call. It is not decoded then."""
     exception: str | None = None
     """The type name of the exception that the call raised (`status` is then `error`)."""
     text: str = ""

@@ -190,8 +190,14 @@ class EvalplusJudge:
             outputs[unsure[-1]] = again.output
 
     def _limited(self, test: EvalplusTest, expected: Sequence[Expected]) -> list[Call]:
-        limits = (max(LIMITS.cpu_seconds, REFERENCE_FACTOR * output.cpu_seconds) for output in expected)
-        return [Call(*call) for call in zip(self._expected.bodies(test), limits, strict=True)]
+        return [
+            Call(
+                body,
+                max(LIMITS.cpu_seconds, REFERENCE_FACTOR * reference.cpu_seconds),
+                reference.output.sha256 if isinstance(reference.output, Digest) else None,
+            )
+            for body, reference in zip(self._expected.bodies(test), expected, strict=True)
+        ]
 
     def _run_reference(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
         bodies = self._expected.bodies(test)

@@ -2,12 +2,14 @@
 
 # ruff: noqa: E501 (whole programs on a line)
 
+import hashlib
 import math
 from typing import Any
 
 import pytest
 
 from ba_eval.execution import Limits, Opaque, Sandbox
+from ba_eval.execution.wire import encode
 
 LIMITS = Limits(cpu_seconds=2, wall_seconds=60)
 
@@ -36,6 +38,17 @@ def test_methods_get_a_new_object_each_time(sandbox: Sandbox) -> None:
     program = "class Solution:\n    def __init__(self): self.n = 0\n    def add(self, x):\n        self.n += x\n        return self.n"
     with sandbox.session(program, "Solution.add", LIMITS) as session:
         assert [session.call([5]).value for _ in range(3)] == [5, 5, 5]
+
+
+def test_a_value_of_the_named_digest_is_told_and_not_decoded(sandbox: Sandbox) -> None:
+    program = "def f(n):\n    if n < 0: raise ValueError(n)\n    return list(range(n))"
+    wanted = hashlib.sha256(b"[0,1,2]").hexdigest()
+    bodies = [encode(((n,), {})) for n in (3, 4, -1, 3)]
+    with sandbox.session(program, "f", LIMITS) as session:
+        results = list(session.call_many(bodies, digests=[wanted, wanted, wanted, None]))
+    assert [result.matched for result in results] == [True, False, False, False]
+    assert [result.value for result in results] == [None, [0, 1, 2, 3], None, [0, 1, 2]]
+    assert results[2].exception == "ValueError"
 
 
 def test_state_of_the_module_stays(sandbox: Sandbox) -> None:
