@@ -143,9 +143,9 @@ class CallSession:
     ) -> Iterator[CallResult]:
         """Makes many calls, one after another without a pause between them; yields their results in order.
 
-        `cpu_seconds` holds limits for each, `digests` the SHA-256 of the encoded value that is expected of it. The last result is that of the call during which the process ended, if it
-        did. CPU seconds and what was printed are told of several calls together, with the last of them. Whoever stops
-        asking for results closes the session next.
+        `cpu_seconds` holds limits for each, `digests` the SHA-256 of the encoded value that is expected of it. The last
+        result is that of the call during which the process ended, if it did. CPU seconds and what was printed are told
+        of several calls together, with the last of them. Whoever stops asking for results closes the session next.
         """
         if self.loaded.status != "ok":
             yield self.loaded
