@@ -16,7 +16,7 @@ import pytest
 from ba_eval.cli import main
 from ba_eval.errors import InputError
 from ba_eval.report import write_report
-from ba_eval.study import findings
+from ba_eval.study import estimate, findings
 from ba_eval.study import run as study_run
 from ba_eval.study.config import load_study
 from ba_eval.study.plots import write_plots
@@ -226,7 +226,7 @@ def test_dry_run(folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str
     assert not (folder / "out").exists()
     assert "0  token-0     step 0 of 4, not evaluated" in said
     assert "left: 8 training steps, 5 checkpoints to evaluate (12 samples each)" in said
-    assert "nothing was measured yet" in said and "CPU hours" in said
+    assert "CPU hours (this machine's CPU" in said and "s a step, assumed" in said and "(by its weights)" in said
     assert study(folder, "--arm", "0") == 0
     capsys.readouterr()
     assert study(folder, "--dry-run") == 0
@@ -239,6 +239,66 @@ def test_dry_run(folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert study(folder, "--dry-run") == 0
     assert "left: 0 training steps, 0 checkpoints" in capsys.readouterr().out
+
+
+def test_dry_run_of_a_part_counts_that_part(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study(folder, "--dry-run", "--set", "seeds=2", "--arm", "token-1") == 0
+    said = capsys.readouterr().out
+    assert said.startswith("  2  token-1  step 0 of 4, not evaluated\nleft: 4 training steps, 2 checkpoints")
+    assert "base" not in said
+    assert study(folder, "--dry-run", "--stage", "train") == 0
+    assert "left: 8 training steps, 0 checkpoints" in capsys.readouterr().out
+    assert study(folder, "--dry-run", "--stage", "eval") == 0  # nothing is trained: the base alone
+    assert "left: 0 training steps, 1 checkpoints" in capsys.readouterr().out
+
+
+def test_hours_are_of_the_device_that_trains(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(*settings: str, gpus: int) -> str:
+        monkeypatch.setattr(estimate, "gpus", lambda: [str(i) for i in range(gpus)])
+        assert study(folder, "--dry-run", *(word for setting in settings for word in ("--set", setting))) == 0
+        return capsys.readouterr().out
+
+    auto = "train.trl={}"
+    assert "CPU hours (this machine's CPU" in said(auto, gpus=0)
+    assert "GPU hours (an 80 GB GPU):" in said(auto, gpus=1)
+    assert "GPU hours (an 80 GB GPU; this machine has no GPU)" in said(auto, "train.rollout=vllm-colocate", gpus=0)
+    large = said(auto, "train.launch.num_processes=8", "model=some/Model-1.7B-Instruct", gpus=0)
+    assert "1.7e+09 parameters (by its name)" in large and "; on 8 GPUs" in large
+    assert "not known" in said("model=some/model", gpus=0)
+    assert "CPU hours" in said(gpus=4)  # use_cpu
+
+
+def test_a_trial_in_a_folder_of_its_own_measures_for_the_plan(
+    folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = ("--set", f"out={folder / 'trial'}")
+    assert study(folder, *trial, "--arm", "0", "--set", "train.steps=2") == 0
+    capsys.readouterr()
+    assert study(folder, *trial, "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "3.0 s a step, the median of 1 measured steps" in said and "assumed" not in said
+    assert not (folder / "out").exists()
+
+
+def test_a_missing_package_is_told_before_anything_is_trained(
+    folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_run, "missing_package", lambda _: "DeepSpeed is missing")
+    sharded = ("--set", "train.launch={use_deepspeed: true}")
+    assert study(folder, *sharded, "--dry-run") == 0
+    assert capsys.readouterr().out.endswith("before you run it: DeepSpeed is missing\n")
+    assert study(folder, *sharded) == 2
+    assert "DeepSpeed is missing" in capsys.readouterr().err and not (folder / "out").exists()
+
+
+def test_the_study_in_the_documentation_is_one(tmp_path: Path) -> None:
+    text = (ROOT / "docs/study.md").read_text()
+    file = tmp_path / "study.yaml"
+    file.write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    made = load_study(file)
+    assert len(made.arms) == 15 and made.arms[0].train.trl["learning_rate"] == 2e-6
 
 
 @pytest.mark.parametrize(

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     study = load_study(arguments.file, arguments.settings)
     arms = study.pick(arguments.arm)
-    if arguments.dry_run:
-        print("\n".join(dry_run(study, arms)))
-        return 0
     stages = arguments.stage or (("train", "eval") if arguments.arm else STAGES)
+    if arguments.dry_run:
+        print("\n".join(dry_run(study, stages, arms)))
+        return 0
     return run_study(study, stages, arms, lambda line: print(line, file=sys.stderr, flush=True))

@@ -40,7 +40,6 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from ba_eval.train.config import load_config
-    from ba_eval.train.run import launch_line, train
 
     config, file = load_config(arguments.config, arguments.settings)
     if arguments.engine == "verl":
@@ -51,8 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
         print(verl_command(config, lambda line: print(line, file=sys.stderr)))
         return 0
     if arguments.print_launch:
+        from ba_eval.train.launch import launch_line, missing_package
+
+        lacking = missing_package(config)
         print(launch_line(config, file, arguments.settings))
+        if lacking:  # where it is printed need not be where it runs
+            print(f"before you run it: {lacking}", file=sys.stderr)
         return 0
+    from ba_eval.train.run import train
+
     last = train(config, lambda line: print(line, flush=True))
     print(f"checkpoints in {last.parent}; evaluate them: ba-eval eval --model '{last.parent}/checkpoint-*'")
     return 0

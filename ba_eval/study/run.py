@@ -41,7 +41,7 @@ from ba_eval.study.state import (
 )
 from ba_eval.tables.escape import plain
 from ba_eval.train.checkpoints import checkpoints
-from ba_eval.train.run import launch_line
+from ba_eval.train.launch import launch_line, missing_package
 
 STAGES = ("train", "eval", "report", "gates")
 END_SECONDS = 60.0
@@ -58,8 +58,7 @@ def run_study(study: Study, stages: Collection[str], arms: Sequence[Arm], say: S
     found = contents(study)
     lacking: list[str] = []
     if {"train", "eval"} & set(stages):
-        with_base = len(arms) == len(study.arms)
-        lacking = run_arms(study, stages, arms, with_base, found, say)
+        lacking = run_arms(study, stages, arms, found, say)
     passed = True
     if {"report", "gates"} & set(stages):
         lacking = unfinished(study, found)
@@ -74,14 +73,22 @@ def run_study(study: Study, stages: Collection[str], arms: Sequence[Arm], say: S
     return 0 if passed else 1
 
 
-def dry_run(study: Study, arms: Sequence[Arm]) -> list[str]:
-    """What would be done, in lines."""
+def dry_run(study: Study, stages: Collection[str], arms: Sequence[Arm]) -> list[str]:
+    """What these stages would do, in lines."""
     tasks = load_tasks(study.eval)
     found = {task.benchmark.name: task.benchmark.content for task in tasks}
     now = [progress(study, arm, found) for arm in arms]
     samples = sum(task.wanted for task in tasks)
     tokens = sum(task.wanted * task.sampling.max_tokens for task in tasks)
-    return plan_lines(study, now, is_evaluated(study, BASE, base(study), found), samples, tokens)
+    base_done = is_evaluated(study, BASE, base(study), found) if _with_base(study, arms) else None
+    lacking = missing_package(arms[0].train) if arms[0].train.launch else None
+    notes = [f"before you run it: {lacking}"] if lacking else []
+    return [*plan_lines(study, now, stages, base_done, samples, tokens), *notes]
+
+
+def _with_base(study: Study, arms: Sequence[Arm]) -> bool:
+    """Whether the base is evaluated too: not by a task that has arms of its own."""
+    return len(arms) == len(study.arms)
 
 
 def contents(study: Study) -> dict[str, str]:
@@ -108,15 +115,19 @@ def _check_gates(study: Study, results: Results, say: Say) -> bool:
 
 
 def run_arms(
-    study: Study, stages: Collection[str], arms: Sequence[Arm], with_base: bool, found: Mapping[str, str], say: Say
+    study: Study, stages: Collection[str], arms: Sequence[Arm], found: Mapping[str, str], say: Say
 ) -> list[str]:
     """Trains and evaluates what is missing of the arms, and evaluates the base; returns what failed, in words.
 
     Raises InputError where a child refuses its input: the other arms would have the same.
     """
+    if "train" in stages and arms[0].train.launch and any(_last_step(arm) < arm.train.steps for arm in arms):
+        lacking = missing_package(arms[0].train)
+        if lacking:
+            raise InputError(f"{study.file}: {lacking}")
     study.out.mkdir(parents=True, exist_ok=True)
     work: dict[str, Callable[[], list[str]]] = {}
-    if with_base and "eval" in stages:
+    if _with_base(study, arms) and "eval" in stages:
         work[BASE] = lambda: _evaluate(study, BASE, base(study), found, say)
     for arm in arms:
         work[arm.name] = partial(_advance, study, arm, stages, found, say)

@@ -120,6 +120,9 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 raise ValueError(f"{name}: must be at least 1")
         if self.group < 2:
             raise ValueError("group: must be at least 2, or there is no advantage")
+        number = self.launch.get("num_processes", 1)
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+            raise ValueError("launch: num_processes must be a whole number of at least 1")
         if self.reward.overlong and not 0 < self.reward.overlong.buffer <= self.max_response:
             raise ValueError("reward.overlong.buffer: must lie between 1 and max_response")
 

@@ -5,7 +5,6 @@ import importlib.metadata
 import importlib.util
 import json
 import platform
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -21,6 +20,7 @@ from ba_eval.prompt import NAMED_TEMPLATES, Renderer
 from ba_eval.train.checkpoints import RECORD, checkpoints
 from ba_eval.train.config import TrainConfig
 from ba_eval.train.data import Prepared, drop_long, prepare, user_message
+from ba_eval.train.launch import INSTALL
 from ba_eval.yaml_file import nearest
 
 OWN = {
@@ -55,7 +55,7 @@ def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
     try:
         from_trl = importlib.import_module("trl.import_utils")
     except ImportError as error:
-        raise InputError(f"training needs {error.name}: pip install 'ba-eval[train]'") from None
+        raise InputError(f"training needs {error.name}; {INSTALL.format('train')}") from None
     from accelerate import PartialState
 
     state = PartialState()
@@ -170,7 +170,7 @@ def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -
     vllm: dict[str, Any] = {}
     if rollout.startswith("vllm"):
         if importlib.util.find_spec("vllm") is None:
-            raise InputError(f"rollout {rollout}: vllm is not installed (pip install 'ba-eval[train,vllm]')")
+            raise InputError(f"rollout {rollout}: vllm is not installed; {INSTALL.format('train,vllm')}")
         vllm = {
             "use_vllm": True,
             "vllm_mode": rollout.removeprefix("vllm-"),
@@ -238,28 +238,6 @@ def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoi
     kept = [text for text, length in texts if length <= config.max_prompt]
     drop_long(prepared, [length for _, length in texts], config.max_prompt)
     return kept
-
-
-def launch_line(config: TrainConfig, file: Path, settings: Sequence[str]) -> str:
-    """Returns the command that runs this training on several GPUs, from the configuration's `launch`."""
-    flags = dict(config.launch)
-    if "num_processes" not in flags:
-        flags["num_processes"] = _gpus()
-    words = ["accelerate", "launch"]
-    for name, value in flags.items():
-        if value is False or value is None:
-            continue
-        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    words += ["-m", "ba_eval.train", str(file)]
-    for setting in settings:
-        words += ["--set", setting]
-    return shlex.join(words)
-
-
-def _gpus() -> int:
-    import torch
-
-    return max(1, int(torch.cuda.device_count()))
 
 
 def _nothing(_: str) -> None:
