@@ -9,7 +9,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,7 +38,7 @@ class _Address:
 
 
 class ServerEngine:
-    """An `Engine` (see engine/request.py) that asks one or several servers for chat completions.
+    """Asks one or several servers for chat completions.
 
     Requests must have `messages`; the server applies its own chat template. A request is sent again, with growing
     waits, where the server is busy (429), failing (5xx), silent, or breaks off half-way.
@@ -87,34 +87,16 @@ class ServerEngine:
             "concurrency": self._concurrency,
         }
 
-    def generate(self, requests: Iterable[Request]) -> Generator[Completion, None, None]:
-        """Yields one completion per request as it finishes.
-
-        Raises MachineError that names the server and its last answer where none of the servers can be used any more,
-        InputError where the server refuses the API key, the model or a sampling parameter.
-        """
-        source = iter(requests)
-        waiting = 0
-        try:
-            while True:
-                for request in itertools.islice(source, 2 * self._concurrency - waiting):
-                    waiting += 1
-                    self.submit(request)
-                if not waiting:
-                    return
-                completion = self.take()
-                waiting -= 1
-                yield completion
-        finally:
-            self._call(self._cancel())
-            self._results = queue.SimpleQueue()
-
     def submit(self, request: Request) -> None:
         """Sends a request as soon as there is room; `take` returns its completion."""
         self._loop.call_soon_threadsafe(self._begin, request)
 
     def take(self) -> Completion:
-        """Waits for the next completion of those submitted. Raises what `generate` raises."""
+        """Waits for the next completion of those submitted.
+
+        Raises MachineError that names the server and its last answer where none of the servers can be used any more,
+        InputError where the server refuses the API key, the model or a sampling parameter.
+        """
         result = self._results.get()
         if isinstance(result, BaseException):
             raise result

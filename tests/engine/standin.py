@@ -3,9 +3,12 @@
 import asyncio
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from ba_eval.engine.request import Completion, Request
+from ba_eval.engine.server import ServerEngine
 
 Fault = int | Literal["silent", "half", "reset", "garbage"]
 """A status code, or: no answer at all, half a body, a closed connection, a body that is no completion."""
@@ -120,3 +123,11 @@ class StandIn:
             f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(text)}\r\n\r\n"
         )
         writer.write(head.encode() + text)
+
+
+def generate(engine: ServerEngine, requests: Sequence[Request]) -> Iterator[Completion]:
+    """Submits all requests, yields their completions as they come."""
+    for request in requests:
+        engine.submit(request)
+    for _ in requests:
+        yield engine.take()

@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from ba_eval.engine.request import Request, Sampling
 from ba_eval.engine.server import ServerEngine
 from ba_eval.engine.server_api import base_url
 from ba_eval.errors import InputError, MachineError
-from tests.engine.standin import StandIn
+from tests.engine.standin import StandIn, generate
 
 
 def requests(count: int, **sampling: Any) -> list[Request]:
@@ -29,7 +28,7 @@ def engine(server: StandIn, **options: Any) -> ServerEngine:
 def test_every_request_is_answered_once_with_its_own_seed() -> None:
     with StandIn() as server:
         served = engine(server)
-        completions = list(served.generate(requests(300)))
+        completions = list(generate(served, requests(300)))
         served.close()
     assert sorted((c.id, c.text) for c in completions) == sorted((f"r{i}", f"seed {i}") for i in range(300))
     assert {(c.prompt_tokens, c.completion_tokens, c.finish_reason, c.error) for c in completions} == {
@@ -42,8 +41,8 @@ def test_every_request_is_answered_once_with_its_own_seed() -> None:
 def test_sampling_is_sent_and_neutral_values_are_left_out() -> None:
     with StandIn() as server:
         served = engine(server, template_args={"enable_thinking": True})
-        list(served.generate(requests(1, temperature=0.6, top_p=0.9, top_k=20, min_p=0.1, max_tokens=99)))
-        list(served.generate(requests(1, stop=("x",))))
+        list(generate(served, requests(1, temperature=0.6, top_p=0.9, top_k=20, min_p=0.1, max_tokens=99)))
+        list(generate(served, requests(1, stop=("x",))))
         served.close()
     assert server.bodies[0] == {
         "model": "m",
@@ -71,7 +70,7 @@ def test_requests_that_fail_at_first_are_sent_again(fault: Any) -> None:
 
     with StandIn(behave=behave) as server:
         served = engine(server)
-        completions = list(served.generate(requests(30)))
+        completions = list(generate(served, requests(30)))
         served.close()
     assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(30))
     assert len(server.bodies) >= 40
@@ -80,7 +79,7 @@ def test_requests_that_fail_at_first_are_sent_again(fault: Any) -> None:
 def test_a_silent_answer_times_out_and_is_asked_for_again() -> None:
     with StandIn(behave=lambda number, body: "silent" if number == 0 else None) as server:
         served = engine(server, timeout_seconds=0.3)
-        completions = list(served.generate(requests(3)))
+        completions = list(generate(served, requests(3)))
         served.close()
     assert sorted(c.text for c in completions) == ["seed 0", "seed 1", "seed 2"]
 
@@ -89,7 +88,7 @@ def test_retry_after_is_obeyed() -> None:
     with StandIn(behave=lambda number, body: 429 if number == 0 else None, retry_after="0.4") as server:
         served = engine(server)
         start = time.monotonic()
-        list(served.generate(requests(1)))
+        list(generate(served, requests(1)))
         served.close()
     assert time.monotonic() - start >= 0.4
 
@@ -99,7 +98,7 @@ def test_a_server_that_stays_down_is_given_up_and_named() -> None:
         served = engine(server, give_up_seconds=0.3, concurrency=1)
         done = []
         with pytest.raises(MachineError, match=r"127\.0\.0\.1.*last answer: HTTP 503: fault 503"):
-            for completion in served.generate(requests(20)):
+            for completion in generate(served, requests(20)):
                 done.append(completion.id)
         served.close()
     assert len(done) == 5
@@ -108,7 +107,7 @@ def test_a_server_that_stays_down_is_given_up_and_named() -> None:
 def test_a_server_whose_model_is_gone_is_left_out_while_others_work() -> None:
     with StandIn() as good, StandIn(behave=lambda number, body: 404 if number >= 5 else None) as gone:
         engine = ServerEngine([good.url, gone.url], backoff_seconds=0.05)
-        assert len({completion.id for completion in engine.generate(requests(200))}) == 200
+        assert len({completion.id for completion in generate(engine, requests(200))}) == 200
         engine.close()
         assert len(good.bodies) > 100
 
@@ -116,7 +115,7 @@ def test_a_server_whose_model_is_gone_is_left_out_while_others_work() -> None:
 def test_one_request_that_always_fails_does_not_stop_the_others() -> None:
     with StandIn(behave=lambda number, body: 500 if body["seed"] == 7 else None, delay=0.02) as server:
         served = engine(server, give_up_seconds=0.2, concurrency=2)
-        completions = {c.id: c for c in served.generate(requests(200))}
+        completions = {c.id: c for c in generate(served, requests(200))}
         served.close()
     assert len(completions) == 200
     assert completions["r7"].finish_reason == "error"
@@ -127,7 +126,7 @@ def test_one_request_that_always_fails_does_not_stop_the_others() -> None:
 def test_a_refused_request_is_an_error_of_its_own() -> None:
     with StandIn(behave=lambda number, body: 400 if body["seed"] == 1 else None) as server:
         served = engine(server)
-        completions = {c.id: c for c in served.generate(requests(3))}
+        completions = {c.id: c for c in generate(served, requests(3))}
         served.close()
     assert completions["r1"].error is not None
     assert completions["r0"].error is None
@@ -137,11 +136,11 @@ def test_a_refused_request_is_an_error_of_its_own() -> None:
 def test_several_servers_share_the_work_and_one_may_die() -> None:
     with StandIn(delay=0.01) as one, StandIn(delay=0.01) as two:
         served = ServerEngine([one.url, two.url], concurrency=8, backoff_seconds=0.01)
-        assert len(list(served.generate(requests(100)))) == 100
+        assert len(list(generate(served, requests(100)))) == 100
         assert len(one.bodies) > 30
         assert len(two.bodies) > 30
         two.behave = lambda number, body: "reset"
-        completions = list(served.generate(requests(60)))
+        completions = list(generate(served, requests(60)))
         served.close()
     assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(60))
 
@@ -149,40 +148,21 @@ def test_several_servers_share_the_work_and_one_may_die() -> None:
 def test_no_more_than_the_concurrency_in_flight() -> None:
     with StandIn(delay=0.01) as server:
         served = engine(server, concurrency=5)
-        list(served.generate(requests(60)))
+        list(generate(served, requests(60)))
         served.close()
     assert server.most_at_once == 5
-
-
-def test_requests_are_taken_as_they_are_needed() -> None:
-    taken = 0
-
-    def source() -> Iterator[Request]:
-        nonlocal taken
-        for request in requests(1000):
-            taken += 1
-            yield request
-
-    with StandIn() as server:
-        served = engine(server, concurrency=4)
-        stream = served.generate(source())
-        next(stream)
-        assert taken <= 12
-        stream.close()  # given up: nothing of it may leak into the next generation
-        assert [c.id for c in served.generate(requests(1))] == ["r0"]
-        served.close()
 
 
 def test_thinking_that_comes_apart_is_put_back_into_tags() -> None:
     with StandIn(answer=lambda body: {"content": "42", "reasoning_content": "6 times 7 stop"}) as server:
         served = engine(server)
-        (completion,) = served.generate(requests(1, stop=("stop", "2")))
+        (completion,) = generate(served, requests(1, stop=("stop", "2")))
         served.close()
     assert completion.text == "<think>6 times 7 stop</think>4"
 
     with StandIn(answer=lambda body: {"content": None, "reasoning": "6 times"}, finish_reason="length") as server:
         served = engine(server)
-        (completion,) = served.generate(requests(1))
+        (completion,) = generate(served, requests(1))
         served.close()
     assert (completion.text, completion.finish_reason) == ("<think>6 times", "length")
 
@@ -191,7 +171,7 @@ def test_the_api_key_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BA_EVAL_API_KEY", "k1")
     with StandIn() as server:
         served = engine(server)
-        list(served.generate(requests(1)))
+        list(generate(served, requests(1)))
         served.close()
     assert server.keys == ["Bearer k1"]
 
@@ -203,7 +183,7 @@ def test_max_completion_tokens_where_the_server_asks_for_it() -> None:
         server.behave = lambda number, body: 400 if "max_tokens" in body else None
         server._write = lambda writer, status, data: write(writer, status, message if status == 400 else data)  # type: ignore[method-assign]
         served = engine(server)
-        completions = list(served.generate(requests(10)))
+        completions = list(generate(served, requests(10)))
         served.close()
     assert [c.error for c in completions] == [None] * 10
     assert "max_completion_tokens" in server.bodies[-1]
@@ -218,7 +198,7 @@ def test_what_bad_input_gets() -> None:
     with StandIn(behave=lambda number, body: 401) as server:
         served = engine(server)
         with pytest.raises(InputError, match="API key"):
-            list(served.generate(requests(1)))
+            list(generate(served, requests(1)))
         served.close()
     with pytest.raises(InputError, match="not an address"):
         ServerEngine(["localhost:8000"])

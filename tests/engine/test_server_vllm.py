@@ -17,6 +17,7 @@ from ba_eval.engine.request import Request, Sampling
 from ba_eval.engine.server import ServerEngine
 from ba_eval.engine.vllm import VllmEngine
 from ba_eval.prompt import Renderer
+from tests.engine.standin import generate
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -62,9 +63,9 @@ def test_the_server_gives_the_samples_of_the_engine(url: str, single: VllmEngine
     asked = [Request(id=str(i), seed=100 + i, sampling=sampling, messages=messages[i % 4]) for i in range(8)]
     served = ServerEngine([url])
     assert served.info["model"] == "tiny"
-    answers = {c.id: c for c in served.generate(asked)}
+    answers = {c.id: c for c in generate(served, asked)}
     too_long = Request(id="long", seed=0, sampling=Sampling(max_tokens=10**6), messages=messages[0])
-    (refused,) = served.generate([too_long])
+    (refused,) = generate(served, [too_long])
     served.close()
 
     prompts = [renderer.render(f"question {i}") for i in range(4)]
