@@ -15,17 +15,15 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
             "  judge code FILE              lines {id, response | solution, entry_point?, tests}, where tests are\n"
             "                               [{args, expected}], [{stdin, stdout}] or the source of a test program\n"
             "  judge math FILE              lines {id, gold, answer | response}\n"
-            "  judge --benchmark NAME FILE  lines {task_id | problem_id, solution | response}; prints pass@k;\n"
-            "                               a benchmark of programs (for math give the golds: judge math)\n"
+            "  judge --benchmark NAME FILE  lines {problem_id | task_id, response} (or solution, a program);\n"
+            "                               prints pass@k\n"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="ba-eval judge {code,math} FILE [options] | ba-eval judge --benchmark NAME FILE [options]",
         allow_abbrev=False,
     )
     parser.add_argument("what", nargs="+", metavar="[code|math] FILE", help=argparse.SUPPRESS)
-    parser.add_argument(
-        "--benchmark", metavar="NAME", help="judge samples for this benchmark of programs, by name or YAML path"
-    )
+    parser.add_argument("--benchmark", metavar="NAME", help="judge samples for this benchmark, by name or YAML path")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where verdicts go (default: stdout, or beside FILE)")
     parser.add_argument("--workers", type=_positive, metavar="N", help="programs at a time (default: the cores)")
     parser.add_argument("--level", type=int, choices=(1, 2), help="isolation level to hold (default: the best)")
@@ -73,6 +71,8 @@ def _benchmark(arguments: argparse.Namespace, path: Path) -> int:
     for name, table in score.tables.items():
         print(f"{name}: " + "  ".join(f"{key} {value:.4f}" for key, value in table.items()))
     print(f"{score.samples} samples of {score.problems} problems; verdicts in {out}")
+    if score.undecided:
+        print(f"{score.undecided} undecided, counted as not correct")
     if score.missing:
         print(f"incomplete: {score.missing} problems have no sample")
     if score.apart:

@@ -1,6 +1,7 @@
 """Judges files of model outputs: the work behind `ba-eval judge code` and `ba-eval judge --benchmark`."""
 
 import json
+import os
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,8 +16,10 @@ from ba_eval.benchmark.load import Benchmark
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.errors import InputError
 from ba_eval.grade.code import CodeGrader
+from ba_eval.grade.math import MathGrader, MathOptions
 from ba_eval.grade.trial import encode_call
 from ba_eval.grade.verdict import Verdict
+from ba_eval.yaml_file import convert
 
 # Verdicts are written in the order of the file; so many may be under way ahead of the one that is written next.
 _AHEAD = 256
@@ -60,6 +63,8 @@ class BenchmarkScore:
     """Problems without a sample."""
     apart: int
     """Problems that are reported apart and do not count."""
+    undecided: int
+    """Samples that the grader could not decide; not correct."""
     errors: int
     """Samples that could not be judged."""
 
@@ -72,13 +77,12 @@ def judge_benchmark_file(
     level: int | None = None,
     unsafe: bool = False,
 ) -> BenchmarkScore:
-    """Judges each line `{task_id | problem_id, solution | response}` of a JSONL file against a benchmark of programs.
+    """Judges each line `{task_id | problem_id, response}` of a JSONL file against a benchmark.
 
-    Several lines of one problem are its samples. Verdicts are written to `out`, one line each in the file's order.
-    Raises InputError, before anything is run, for a line that cannot be used.
+    A line may have the program itself as `solution`. Several lines of one problem are its samples. Verdicts are written
+    to `out`, one line each in the file's order. Raises InputError, before anything is run, for a line that cannot be
+    used.
     """
-    if benchmark.kind == "math":
-        raise InputError(f"{benchmark.name} is not a benchmark of programs; answers are judged by: ba-eval judge math")
     problems = {problem.id: problem for problem in benchmark.problems}
     rows = []
     for row, where in _rows(path, id_required=False):
@@ -87,10 +91,14 @@ def judge_benchmark_file(
             raise InputError(f"{where}: needs `problem_id` or `task_id`")
         if str(id) not in problems:
             raise InputError(f"{where}: {benchmark.name} has no problem '{id}'; it has {next(iter(problems))}, ...")
-        _check_program(row, where)
+        if benchmark.kind != "math":
+            _check_program(row, where)
+        elif not isinstance(row.get("response"), str):
+            raise InputError(f"{where}: needs `response`, a text")
         rows.append((str(id), row))
     results: dict[str, list[Verdict]] = defaultdict(list)
-    with _output(out, path) as file, _code_grader(workers, level, unsafe) as grader:
+    graders = _math_grader(benchmark, workers) if benchmark.kind == "math" else _code_grader(workers, level, unsafe)
+    with _output(out, path) as file, graders as grader:
         submitted = ((id, _submit(grader, problems[id], row)) for id, row in rows)
         for id, verdict in _in_order(submitted):
             _write(file, {"problem_id": id, "index": len(results[id])}, verdict)
@@ -112,6 +120,7 @@ def _score(benchmark: Benchmark, results: Mapping[str, list[Verdict]]) -> Benchm
         samples=sum(map(len, judged.values())),
         missing=sum(problem.id not in results for problem in benchmark.problems),
         apart=sum(id in benchmark.excluded for id in results),
+        undecided=sum(verdict.outcome == "undecided" for verdicts in results.values() for verdict in verdicts),
         errors=sum(verdict.outcome == "error" for verdicts in results.values() for verdict in verdicts),
     )
 
@@ -231,8 +240,13 @@ def _code_grader(workers: int | None, level: int | None, unsafe: bool) -> Iterat
         grader.close()
 
 
-def _submit(grader: CodeGrader, problem: Problem, row: Mapping[str, Any]) -> Future[Verdict]:
-    if row.get("solution") is not None:
+def _math_grader(benchmark: Benchmark, workers: int | None) -> MathGrader:
+    options = convert(dict(benchmark.grader), MathOptions, where=f"benchmark {benchmark.name}, grader")
+    return MathGrader(options, workers or os.cpu_count() or 1)
+
+
+def _submit(grader: CodeGrader | MathGrader, problem: Problem, row: Mapping[str, Any]) -> Future[Verdict]:
+    if isinstance(grader, CodeGrader) and row.get("solution") is not None:
         return grader.submit_program(problem, row["solution"])
     return grader.submit(problem, row["response"], str(row.get("finish_reason") or "stop"))
 

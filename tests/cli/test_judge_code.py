@@ -161,7 +161,7 @@ def test_bad_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], row: Any, 
         (["judge", "code", "empty.jsonl"], "empty.jsonl: holds no lines"),
         (["judge", "code", "good.jsonl", "--out", "no/such/folder"], "no/such/folder: cannot be written"),
         (["judge", "--benchmark", "no_such", "good.jsonl"], "unknown benchmark"),
-        (["judge", "--benchmark", "aime24", "good.jsonl"], "not a benchmark of programs"),
+        (["judge", "--benchmark", "smoke_math", "program.jsonl"], "program.jsonl:1: needs `response`, a text"),
         (["judge", "--benchmark", "humaneval", "good.jsonl"], "good.jsonl:1: needs `problem_id` or `task_id`"),
         (["judge", "--benchmark", "humaneval", "other.jsonl"], "other.jsonl:1: humaneval has no problem 'x'"),
     ],
@@ -178,6 +178,7 @@ def test_bad_input(
     monkeypatch.setenv("BA_EVAL_DATA_DIR", str(shared / "data"))
     write(Path("good.jsonl"), [{"id": "a", "solution": "print(8)", **DOUBLE}])
     write(Path("other.jsonl"), [{"task_id": "x", "solution": "print(8)"}])
+    write(Path("program.jsonl"), [{"problem_id": "sum", "solution": "print(12)"}])
     Path("empty.jsonl").write_text("\n\n")
     assert main(arguments) == 2
     assert message in capsys.readouterr().err
@@ -226,6 +227,23 @@ def test_benchmark_file(tmp_path: Path, shared: Path, capsys: pytest.CaptureFixt
         ("HumanEval/0", 1, "wrong", "failed test"),
         ("HumanEval/1", 0, "correct", "passed"),
         ("HumanEval/1", 1, "wrong", "no code"),
+    ]
+
+
+def test_math_benchmark_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    responses = [("sum", "7 + 5 = \\boxed{12}."), ("sum", "\\boxed{13}"), ("difference", "The answer is 12.")]
+    rows = [{"problem_id": id, "response": response} for id, response in [*responses, ("difference", "Hard to say.")]]
+    path = write(tmp_path / "samples.jsonl", rows)
+    assert main(["judge", "--benchmark", "smoke_math", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "smoke_math: pass@1 0.5000\n" in told
+    assert "incomplete: 18 problems have no sample" in told
+    verdicts = read(tmp_path / "samples.verdicts.jsonl")
+    assert [(v["problem_id"], v["index"], v["outcome"], v["extracted"]) for v in verdicts] == [
+        ("sum", 0, "correct", "12"),
+        ("sum", 1, "wrong", "13"),
+        ("difference", 0, "correct", "12"),
+        ("difference", 1, "wrong", None),
     ]
 
 
