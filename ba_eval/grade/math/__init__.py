@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 
 from ba_eval.benchmark.problem import Problem
+from ba_eval.grade.math.fingerprint import may_be_equal
 from ba_eval.grade.math.grader import VERSION, MathGrader, shared_grader
 from ba_eval.grade.math.judge import judge_file
 from ba_eval.grade.math.options import MathOptions
 from ba_eval.grade.verdict import Outcome, Verdict
 
 __all__ = ["VERSION", "MathGrader", "MathOptions", "equivalent", "grade", "group_answers", "judge_file"]
+
+MOST_COMPARED = 64
+"""Classes that one answer is compared with in the grouping of answers."""
 
 
 def grade(gold: str | Sequence[str], response: str, finish_reason: str = "stop") -> Verdict:
@@ -35,26 +39,30 @@ def equivalent(a: str, b: str) -> Outcome:
 def group_answers(answers: Sequence[str | None], grader: MathGrader | None = None) -> list[int | None]:
     """Returns the class of each answer, numbered in order of first appearance; None stays None (no answer).
 
-    Two answers share a class when one is equivalent to the class's first answer; undecided pairs stay apart.
+    Two answers share a class when one is equivalent to the class's first answer; undecided pairs stay apart. Most
+    unequal answers are told apart by their fingerprints; an answer that has none is compared with at most
+    `MOST_COMPARED` classes, the largest first.
     """
     grader = grader or shared_grader()
+    distinct = list(dict.fromkeys(answer for answer in answers if answer is not None))
+    prints = dict(zip(distinct, grader.fingerprints(distinct), strict=True))
     leaders: list[str] = []
-    classes: dict[str, int] = {}
-    result: list[int | None] = []
+    sizes: list[int] = []
+    classes: dict[str | None, int | None] = {None: None}
     for answer in answers:
-        if answer is None:
-            result.append(None)
-            continue
         if answer not in classes:
-            both = [
-                (grader.submit_answer([leader], answer), grader.submit_answer([answer], leader)) for leader in leaders
-            ]
-            for number, pair in enumerate(both):
-                if any(future.result().outcome == "correct" for future in pair):
-                    classes[answer] = number
-                    break
-            else:
-                classes[answer] = len(leaders)
+            assert answer is not None
+            likely = [n for n, leader in enumerate(leaders) if may_be_equal(prints[leader], prints[answer])]
+            likely = sorted(likely, key=lambda n: -sizes[n])[:MOST_COMPARED]
+            classes[answer] = next((n for n in sorted(likely) if _equal(grader, leaders[n], answer)), len(leaders))
+            if classes[answer] == len(leaders):
                 leaders.append(answer)
-        result.append(classes[answer])
-    return result
+                sizes.append(0)
+        if (number := classes[answer]) is not None:
+            sizes[number] += 1
+    return [classes[answer] for answer in answers]
+
+
+def _equal(grader: MathGrader, a: str, b: str) -> bool:
+    pair = (grader.submit_answer([a], b), grader.submit_answer([b], a))
+    return any(future.result().outcome == "correct" for future in pair)

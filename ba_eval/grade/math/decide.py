@@ -54,8 +54,8 @@ def _trees(
 ) -> Decision:
     whole_gold = gold
     gold, answer = (units.in_dollars(text) if sign else text for text, sign in zip((gold, answer), money, strict=True))
-    gold, gold_unit = units.split_unit(_without_condition(gold))
-    bare, answer_unit = units.split_unit(_without_condition(answer), letters=not re.search("[A-Za-z]", gold))
+    gold, gold_unit = units.split_unit(without_condition(gold))
+    bare, answer_unit = units.split_unit(without_condition(answer), letters=not re.search("[A-Za-z]", gold))
     gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1] or ("dollar" if money[0] else "")
     answer_unit = answer_unit or ("dollar" if money[1] else "")
     (gold, gold_unit, radians), (bare, answer_unit, others) = (
@@ -67,11 +67,11 @@ def _trees(
         return "wrong", "other unit", "unit"
     if factor != 1:
         bare = f"({bare})*({factor.numerator})/({factor.denominator})"
-    golds, gold_trouble = _readings(gold)
+    golds, gold_trouble = readings_of(gold)
     decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
-    candidates, trouble = _readings(without_choice(bare), decimal, True)
+    candidates, trouble = readings_of(without_choice(bare), decimal, True)
     if not candidates and not trouble.startswith(_OVER) and (value := _value_of_chain(bare)):
-        candidates, _ = _readings(value, decimal, True)
+        candidates, _ = readings_of(value, decimal, True)
     if not golds:
         if is_wordy(whole_gold) and is_wordy(answer):
             same = plain_words(whole_gold) == plain_words(answer)
@@ -109,7 +109,7 @@ _CONDITION_WORDS = re.compile(
 )
 
 
-def _without_condition(text: str) -> str:
+def without_condition(text: str) -> str:
     """Cuts what only says of which kind the letters are: `k in Z`, `where n is an integer`."""
     for pattern in (_CONDITION, _CONDITION_WORDS):
         match = pattern.search(text)
@@ -152,7 +152,7 @@ _SPACED_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
 
 
 @lru_cache(maxsize=4096)
-def _readings(text: str, decimal: bool = False, loose: bool = False) -> tuple[tuple[Node, ...], str]:
+def readings_of(text: str, decimal: bool = False, loose: bool = False) -> tuple[tuple[Node, ...], str]:
     """Returns the trees that a text may mean: 1,234 is one number or two, 1,22 a decimal or two numbers.
 
     With `decimal` (the gold is a decimal) 1,5 may be one as well; with `loose` (an answer) 1,00,000 may be a number.
@@ -205,7 +205,11 @@ _NUMERAL = re.compile(r"\d+")
 
 
 def as_json(request: dict[str, Any]) -> dict[str, Any]:
-    """Answers one request of the worker protocol: a decision on the golds, or a second opinion on it."""
+    """Answers one request of the worker protocol: a decision on the golds, a second opinion on it, a fingerprint."""
+    if "fingerprint" in request:
+        from ba_eval.grade.math.shapes import fingerprint
+
+        return {"shapes": fingerprint(request["fingerprint"])}
     golds, answer = request["golds"], request["answer"]
     if request.get("opinion"):
         return {"agrees": any(math_verify_agrees(gold, answer) for gold in golds)}

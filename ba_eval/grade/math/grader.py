@@ -15,6 +15,7 @@ from ba_eval.extract.math_prose import Extraction
 from ba_eval.extract.thinking import split_thinking
 from ba_eval.grade.math import fast, suspicion
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
+from ba_eval.grade.math.fingerprint import Fingerprint, of_number
 from ba_eval.grade.math.options import MathOptions
 from ba_eval.grade.math.pool import Pool
 from ba_eval.grade.math.units import is_money
@@ -66,6 +67,19 @@ class MathGrader:
     ) -> "Future[Verdict]":
         """Starts the grading of an answer that is already extracted."""
         return self._verdict(tuple(golds), Extraction(answer, "given"), "", unit, tolerance, time.perf_counter())
+
+    def fingerprints(self, answers: Sequence[str]) -> list[Fingerprint | None]:
+        """Returns what tells most unequal answers apart without a comparison; one request an answer at most."""
+        if self.options.absolute_tolerance is not None or self.options.relative_tolerance is not None:
+            return [None] * len(answers)
+        plain = [of_number(answer) for answer in answers]
+        asked = {
+            answer: self._pool.submit({"fingerprint": _encodable(answer)})
+            for answer, known in zip(answers, plain, strict=True)
+            if known is None and len(answer) <= MAX_LENGTH
+        }
+        replies: dict[str, Fingerprint | None] = {a: future.result().get("shapes") for a, future in asked.items()}
+        return [known or replies.get(answer) for answer, known in zip(answers, plain, strict=True)]
 
     def close(self) -> None:
         """Ends the worker processes; verdicts that were still waiting are cancelled."""

@@ -68,7 +68,7 @@ def same_parameter(gold: Node, answer: Node) -> Node:
     mine, others = symbols(gold) - symbols(answer), symbols(answer) - symbols(gold)
     if len(mine) != 1 or len(others) != 1 or not mine | others <= _PARAMETERS:
         return answer
-    if not _has_pi(gold) or not _has_pi(answer):
+    if not has_pi(gold) or not has_pi(answer):
         return answer
     old, new = ("sym", others.pop()), ("sym", mine.pop())
 
@@ -78,5 +78,6 @@ def same_parameter(gold: Node, answer: Node) -> Node:
     return renamed(answer)
 
 
-def _has_pi(node: Node) -> bool:
-    return node == _PI or node[0] == "deg" or any(map(_has_pi, children(node)))
+def has_pi(node: Node) -> bool:
+    """Tells whether pi or a degree sign occurs."""
+    return node == _PI or node[0] == "deg" or any(map(has_pi, children(node)))

@@ -27,7 +27,7 @@ class Undefined(Exception):
     """The tree has no number as its value here: sets, text, unknown constructions, a pole."""
 
 
-_NO_VALUE = (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError)
+NO_VALUE = (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError, NotImplementedError)
 
 
 _PRECISIONS = (60, 80, 120, 200, 400, 800, 1600, 3200, 6400, 12800)
@@ -261,7 +261,7 @@ def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
             point[name] = -size if negative and draw.random() < 0.6 else size
         try:
             left, right = evaluate(a, point, mp), evaluate(b, point, mp)
-        except _NO_VALUE:
+        except NO_VALUE:
             continue
         if mp.isfinite(left) and mp.isfinite(right):
             yield left, right, negative
@@ -303,7 +303,7 @@ def _same_constant(a: Node, b: Node) -> bool | None:
         mp = context(precision)
         try:
             left, right = evaluate(a, {}, mp), evaluate(b, {}, mp)
-        except _NO_VALUE:
+        except NO_VALUE:
             return None
         if mp.isinf(left) or mp.isinf(right):
             return bool(left == right)
@@ -352,7 +352,7 @@ def number(node: Node, digits: int = 60) -> Any:
     mp = context(max(digits, needed_precision(node)))
     try:
         result = evaluate(node, {}, mp)
-    except _NO_VALUE:
+    except NO_VALUE:
         return None
     if mp.isnan(result) or abs(mp.im(result)) > mp.mpf(10) ** (-mp.dps // 2):
         return None

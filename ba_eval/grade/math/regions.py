@@ -10,6 +10,8 @@ from ba_eval.grade.math.numeric import Undefined, context, evaluate, number
 from ba_eval.grade.math.tree import Node, operators, symbols, terms
 
 _DIGITS = 60
+_REALS: Node = ("sym", "mathbb R")
+_SETS = ("union", "inter", "minus", "list")
 INEQUALITIES = ("<", ">", "<=", ">=", "!=")
 
 
@@ -46,6 +48,53 @@ def _same_region(a: Node, b: Node) -> bool | None:
         return None
 
 
+_PROBES = tuple(
+    sign * (2 + step / 7) ** power for sign in (-1, 1) for power in (-6, -2, 0.5, 1, 2, 4) for step in range(4)
+)
+"""Numbers of many sizes, none of them a likely border."""
+
+
+def membership(node: Node) -> list[tuple[int, list[float] | None]]:
+    """Returns, for a set of real numbers, which of some fixed numbers lie in it, as bits, and its finite borders.
+
+    The borders are None where they are roots that had to be searched. Nothing for another node; two where conditions in
+    a list may hold together or one of them.
+    """
+    mp = context(_DIGITS)
+    found: list[tuple[int, list[float] | None]] = []
+    for form in (node, ("inter", *node[1:])) if node[0] == "list" else (node,):
+        try:
+            region = _region(form, mp)
+            if region is None:
+                continue
+            bits = sum(1 << i for i, x in enumerate(_PROBES) if region.holds(mp.mpf(x)))
+            borders = {_mpf(x, mp) for x in region.borders} if _is_plain(form) else None
+            found.append(
+                (
+                    bits,
+                    None
+                    if borders is None
+                    else [max(-1e300, min(1e300, float(x))) for x in borders if _changes(region, x, mp)],
+                )
+            )
+        except (Undefined, TooLarge, ZeroDivisionError, ValueError, OverflowError, TypeError):
+            continue
+    return found
+
+
+def _is_plain(node: Node) -> bool:
+    """Tells whether a set is written by its borders alone: intervals, and inequalities of a letter and numbers."""
+    if node[0] == "rel":
+        sides = terms(node)
+        return sum(side[0] == "sym" for side in sides) == 1 and len(set().union(*map(symbols, sides))) == 1
+    return node[0] in ("tuple", "set") or all(map(_is_plain, node[1:]) if node[0] in _SETS else (node == _REALS,))
+
+
+def _changes(region: Region, border: Any, mp: Any) -> bool:
+    step = (1 + abs(border)) * mp.mpf(10) ** -12
+    return len({region.holds(x) for x in (border - step, border, border + step)}) > 1
+
+
 def _test_points(borders: list[Any], mp: Any) -> list[Any]:
     points = [mp.mpf(0), mp.mpf(10) ** 6 + mp.mpf(1) / 3, -(mp.mpf(10) ** 6) - mp.mpf(1) / 3]
     for border in borders:
@@ -63,14 +112,14 @@ def _mpf(value: Any, mp: Any) -> Any:
 
 def _region(node: Node, mp: Any) -> Region | None:
     kind = node[0]
-    if kind == "sym" and node[1] == "mathbb R":
+    if node == _REALS:
         return Region(lambda x: True, ())
     if kind == "tuple" and len(node) == 5:
         return _interval(node, mp)
     if kind == "set":
         members = [_real(item, mp) for item in node[1:]]
         return Region(lambda x: any(_equal(x, m, mp) for m in members), tuple(members))
-    if kind in ("union", "inter", "minus", "list"):
+    if kind in _SETS:
         parts = [_region(part, mp) for part in node[1:]]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
@@ -164,9 +213,9 @@ def _related(op: str, a: Any, b: Any, mp: Any) -> bool:
 def _roots(f: Callable[[Any], Any], mp: Any) -> list[Any]:
     """Returns the sign changes of f: exactly for a linear f, else on a grid, refined by bisection."""
     try:
-        at0, at1, at3 = f(mp.mpf(0)), f(mp.mpf(1)), f(mp.mpf(3))
-        if _equal(at3 - at0, 3 * (at1 - at0), mp) and at1 != at0:
-            return [-at0 / (at1 - at0)]
+        at0, slope = f(mp.mpf(0)), f(mp.mpf(1)) - f(mp.mpf(0))
+        if slope and all(_equal(f(mp.mpf(x)) - at0, x * slope, mp) for x in (3, -2, 17, -40, 10**6, -(10**6))):
+            return [-at0 / slope]
     except (Undefined, ZeroDivisionError):
         pass
     grid = [mp.mpf(k) / 8 + mp.mpf(1) / 1007 for k in range(-400, 401)] + [

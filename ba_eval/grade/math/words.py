@@ -78,7 +78,8 @@ _BEHIND = (
 _LIMIT_FIRST = tuple(
     (
         re.compile(
-            rf"(?:[a-z]\s*)?(?:\\text\s*\{{)?\s*(?:[a-z]\s+)?(?:is\s+)?(?:{words})\s*(?:\}}\s*|(?<=\s))(?P<value>[-+\d\\(.].*)", re.I
+            rf"(?:[a-z]\s*)?(?:\\text\s*\{{)?\s*(?:[a-z]\s+)?(?:is\s+)?(?:{words})\s*(?:\}}\s*|(?<=\s))(?P<value>[-+\d\\(.].*)",
+            re.I,
         ),
         sign,
     )
