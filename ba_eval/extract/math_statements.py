@@ -22,6 +22,7 @@ _SUBJECTS = (
         r"sought|wanted|answers?|solutions?)\b",
         re.I,
     ),
+    re.compile(rf"(?P<value>{_SPAN})\s+(?:is|are)\s+(?:attained|achieved|reached)\b", re.I),
     re.compile(
         rf"(?P<value>{_SPAN}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
         r"(?:works?|satisf(?:ies|y)|remains?|fits?|is valid)\b(?=[^\x00]*$|,?\s*(?:but|while|whereas)\b)",

@@ -153,6 +153,8 @@ class Atoms(Cursor):
         if self.peek() == "_" and token.isdigit():
             base = self.subscript()
             base = _BASE_WORDS.get(base, base)
+            if base == "10":
+                return literal_number(token)
             if base.isdigit() and 2 <= int(base[:4]) <= 64:
                 return ("base", token.lstrip("0") or "0", int(base))
             raise Unreadable("a subscript on a number")

@@ -71,6 +71,7 @@ _TEXT_BEFORE = re.compile(
     re.I,
 )
 _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d)")
+_OUT_OF = re.compile(r"^(\d+)\s*(?:\\text\s*\{\s*out of\s*\}|(?<=\s)out of)\s*(\d+)$")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _ORDINAL = re.compile(r"(?<=\d)\s*\^\s*\{?\s*\\(?:text|mathrm|textrm)\s*\{\s*(?:st|nd|rd|th)\s*\}\s*\}?")
 _MOD_WORD = re.compile(r"\\text\s*\{\s*mod(?:ulo)?\s*\}")
@@ -131,6 +132,7 @@ def _clean(s: str) -> str:
     s = _GROUPED_DECIMALS.sub(lambda m: re.sub(r"[^\d.]", "", m[0]), s)
     s = _THOUSANDS.sub("", s)
     s = _DECIMAL_BRACE.sub(".", s)
+    s = _OUT_OF.sub(r"\\frac{\1}{\2}", s)
     s = _RATIO_WORD.sub(":", s).replace(":=", "=")
     if "." in s:
         s = _MODULE.sub("", s)

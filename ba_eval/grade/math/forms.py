@@ -128,6 +128,9 @@ def remainder(node: Node) -> Node:
     (kind, *parts), modulus = node[1], exact(node[2])
     if modulus is None or modulus.denominator != 1 or not 0 < modulus < 10**18:
         return node
+    if kind == "rel" and len(node[1]) == 4 and parts[0] == "=" and _whole(parts[2]) is not None:
+        # n = 4 modulo 3 is n = 1.
+        return ("mod", (*node[1][:3], remainder(("mod", parts[2], node[2]))[1]), node[2])
     if kind == "pow":
         base, exponent = (_whole(part) for part in parts)
         if base is not None and exponent is not None and exponent >= 0:

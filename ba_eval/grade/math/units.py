@@ -80,6 +80,7 @@ _SHORT = names(
     "cm mm km m ft in yd mi kg g mg lb lbs oz s sec min h hr hrs ml mL L l mph kmh rpm V J W N Hz eV K A Pa mol "
     "kJ kW MW nm amu F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz MHz GHz kPa atm"
 )
+_LETTERS = re.compile(r"\s*[a-z]\s+(?:\\cdot\s*)?[a-z](?![A-Za-z])(?!\s*\^\s*\{?\s*-)")
 _TEMPERATURE = re.compile(
     r"\s*\^\s*\{?\s*\\circ\s*\}?\s*(?:\\(?:text|mathrm|mbox|textrm)\s*\{)?\s*(?P<scale>C|F|K|Celsius|Fahrenheit)\s*\}?$"
 )
@@ -189,6 +190,11 @@ def _is_unit(words: str, letters: bool) -> bool:
     spaced = words[:1] in " \t"
     first = found[0]
     if first in _SHORT:
+        if len(first) == 1 and (
+            any(len(n) < 3 and n not in _SHORT for n in found[1:]) or (first.islower() and _LETTERS.match(words))
+        ):
+            # m v^2 and m g are products of letters.
+            return False
         return spaced or len(first) > 1 or (letters and first in ("m", "s", "g"))
     return len(first) >= 3 and (spaced or first.lower().rstrip("s") in _KNOWN)
 
