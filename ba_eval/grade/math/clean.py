@@ -50,7 +50,7 @@ _BASE_WORD = re.compile(
     r"(?<=[0-9A-F)])\s*(?:\(|\\(?:text|mathrm)\s*\{\s*\(?)?\s*(?:in\s+)?base[\s-]*(?:\}\s*)?(\d+|[a-z]+)\s*[)}]*$", re.I
 )
 _COMBINATIONS = re.compile(
-    r"(?:\{\s*\})?[\^_]\s*\{?\s*(\w)\s*\}?\s*C\s*_\s*\{?\s*(\w)\s*\}?|(?<![A-Za-z])C\s*(?:_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?|"
+    r"(?:\{\s*\})?[\^_]\s*\{?\s*(\d{1,3}|\w)\s*\}?\s*C\s*_\s*\{?\s*(\d{1,3}|\w)\s*\}?|(?<![A-Za-z])C\s*(?:_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?|"
     r"\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?)"
 )
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")

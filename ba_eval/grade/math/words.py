@@ -180,7 +180,8 @@ def is_wordy(text: str) -> bool:
 _NOTHING = re.compile(
     r"(?:there (?:is|are) )?(?:no|zero) (?:real |integer |positive |valid |such )*"
     r"(?:solutions?|values?|numbers?|roots?|integers?|pairs?|triples?|functions?|[a-z])(?: exists?)?|"
-    r"(?:has|have) no solutions?|none(?: exists?)?|dne|empty(?: set)?|(?:the )?empty set|emptyset|varnothing|"
+    r"(?:has|have) no solutions?|(?:there (?:is|are) )?none(?: exists?)?|dne|empty(?: set)?|"
+    r"(?:the )?empty set|emptyset|varnothing|"
     r"(?:it )?does not exist|no such \w+(?: exists?)?|(?:it is )?impossible|not possible"
 )
 _INFINITE = re.compile(
