@@ -316,6 +316,9 @@ def test_the_study_in_the_documentation_is_one(tmp_path: Path) -> None:
         (("held.yaml:2", "math5000"), r"study.yaml:8: .*did you mean 'math500'"),
         (("held:avg=0.1", "hold:avg=0.1"), r"study.yaml:9: gates: .*did you mean 'held'"),
         (("held:avg=0.1", "held:avg=10"), r"study.yaml:9: gates: .*between 0 and 1"),
+        (('["held:avg=0.1"]', '["held:avg=0.1"], baseline: /nowhere'), r"study.yaml:9: gates: /nowhere"),
+        (("seeds: [0]", "seeds: [-1]"), r"study.yaml:6: seed: must lie between 0 and"),
+        (("rules: [token, balanced]", "rules: tokn"), r"study.yaml:5: rule: 'tokn' is unknown; did you mean 'token'"),
         (("source: train.jsonl", "sauce: train.jsonl"), r"study.yaml:4: .*unknown key 'sauce'"),
         (("model: base", "mode: base"), r"unknown key 'mode'"),
     ],
@@ -328,6 +331,11 @@ def test_mistakes_are_named(folder: Path, change: tuple[str, str], said: str) ->
     with pytest.raises(InputError, match=said):
         load_study(file)
     assert not (folder / "out").exists()
+
+
+def test_out_must_be_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study(folder, "--set", f"out={folder / 'train.jsonl'}") == 2
+    assert "train.jsonl: is a file" in capsys.readouterr().err
 
 
 def test_a_start_from_a_ready_configuration(folder: Path) -> None:

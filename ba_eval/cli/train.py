@@ -60,5 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ba_eval.train.run import train
 
     last = train(config, lambda line: print(line, flush=True))
-    print(f"checkpoints in {last.parent}; evaluate them: ba-eval eval --model '{last.parent}/checkpoint-*'")
+    print(
+        f"checkpoints in {last.parent}; evaluate them: ba-eval eval --model '{last.parent}/checkpoint-*' --benchmarks NAME,..."
+    )
     return 0

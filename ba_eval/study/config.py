@@ -13,6 +13,7 @@ from ba_eval.config import RunConfig, apply_setting
 from ba_eval.errors import InputError
 from ba_eval.gate import SUITE, Gate, parse_gate
 from ba_eval.resources import user_path
+from ba_eval.store import read_plan
 from ba_eval.train.config import TrainConfig, data_beside, find_config
 from ba_eval.yaml_file import convert, nearest, read_mapping
 
@@ -111,6 +112,8 @@ def load_study(path: Path, settings: Sequence[str] = ()) -> Study:
         apply_setting(data, setting, lines)
     if isinstance(data.get("seeds"), int) and not isinstance(data["seeds"], bool):
         data["seeds"] = list(range(data["seeds"]))  # how many
+    if isinstance(data.get("rules"), str):
+        data["rules"] = [data["rules"]]  # a single one needs no list
     if isinstance(data.get("model"), str) and (path.parent / data["model"]).is_dir():
         data["model"] = str(path.parent / data["model"])
     data_beside(data.get("data"), path)
@@ -125,6 +128,8 @@ def load_study(path: Path, settings: Sequence[str] = ()) -> Study:
     if "benchmarks" not in given:
         given["benchmarks"] = _same_kind(evaluate.benchmarks, str(given.get("kind", "math")))
     out = user_path(config.out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{_at(path, lines, '$.out')}: out {out}: is a file; name a folder")
     start = _training_start(config, path, lines)
     arms = []
     for seed in config.seeds:  # seed by seed: a study that is cut has whole seeds
@@ -132,7 +137,7 @@ def load_study(path: Path, settings: Sequence[str] = ()) -> Study:
             name = f"{rule}-{seed}"
             asked = {"model": config.model, "data": given, "rule": rule, "seed": seed, "out": str(out / "arms" / name)}
             where = {**_below(lines, "train"), **{k: v for k, v in lines.items() if k.startswith("$.data")}}
-            where["$.rule"] = lines.get("$.rules", 0)
+            where |= {"$.rule": lines.get("$.rules", 0), "$.seed": lines.get("$.seeds", 0)}
             arms.append(Arm(name, convert({**start, **asked}, TrainConfig, where=str(path), lines=where)))
     _check_gates(config, evaluate, path, lines)
     return Study(config, evaluate, out, tuple(arms), path)
@@ -207,6 +212,8 @@ def _same_kind(benchmarks: Sequence[str], kind: str) -> list[str]:
 def _check_gates(config: StudyConfig, evaluate: RunConfig, path: Path, lines: Mapping[str, int]) -> None:
     names = [find(parse_spec(entry)[0]).name for entry in expand_suites(evaluate.benchmarks)]
     try:
+        if config.gates.baseline is not None:
+            read_plan(user_path(config.gates.baseline))
         for gate in config.gates.parsed():
             if gate.benchmark not in (*names, SUITE):
                 raise InputError(f"--{gate}: no benchmark of the study{nearest(gate.benchmark, [*names, SUITE])}")

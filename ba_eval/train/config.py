@@ -35,6 +35,10 @@ class DataConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     benchmarks: tuple[str, ...] | None = None
     """Benchmarks to look for; default: every built-in one of the kind."""
 
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise ValueError("limit: must be at least 1")
+
 
 class PromptConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a problem is asked. The checkpoints carry it, and `ba-eval eval` uses what they carry."""
@@ -75,6 +79,10 @@ class LoraConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     alpha: int = 64
     dropout: float = 0.0
     target_modules: str | tuple[str, ...] = "all-linear"
+
+    def __post_init__(self) -> None:
+        if self.r < 1 or self.alpha < 1 or not 0 <= self.dropout < 1:
+            raise ValueError("r and alpha must be at least 1, dropout at least 0 and below 1")
 
 
 class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,6 +126,10 @@ class TrainConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         for name in ("steps", "prompts", "micro_batch", "max_prompt", "max_response", "save_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: must be at least 1")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError("seed: must lie between 0 and 2**32 - 1")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError("workers: must be at least 1")
         if self.group < 2:
             raise ValueError("group: must be at least 2, or there is no advantage")
         number = self.launch.get("num_processes", 1)

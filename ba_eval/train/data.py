@@ -73,6 +73,8 @@ def prepare(config: DataConfig) -> Prepared:
     dropped: Counter[str] = Counter()
     data_dir = config.dir or os.environ.get("BA_EVAL_DATA_DIR")
     folder = Path(data_dir).expanduser() if data_dir else None
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"data folder {folder}: there is no such folder (data.dir, BA_EVAL_DATA_DIR)")
     rows, origin = _rows(config, folder)
     made = Prepared([], 0, dropped, origin=origin)
     problems = _checkable(_distinct(_read(rows, config, made), dropped), dropped)

@@ -42,7 +42,9 @@ def missing_package(config: TrainConfig) -> str | None:
     known = [word.removeprefix("--") for word in parser._option_string_actions if word.startswith("--")]
     for name in config.launch:
         if name not in known:
-            raise InputError(f"launch.{name}: accelerate launch has no such flag{nearest(name, known)}")
+            near = nearest(name, known)
+            hint = near if "did you mean" in near else " (`accelerate launch --help` lists them)"
+            raise InputError(f"launch.{name}: accelerate launch has no such flag{hint}")
     parser.error = _refuse
     asked = parser.parse_args([*_flags(config), "script"])
     sharded_by = "DEEPSPEED" if asked.use_deepspeed else None

@@ -2,11 +2,11 @@
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import json
+import logging
 import platform
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +15,17 @@ import msgspec
 from ba_eval import __version__
 from ba_eval.benchmark.problem import Problem
 from ba_eval.checkpoint import Checkpoint, chat_template_text, resolve
-from ba_eval.errors import InputError, MachineError
+from ba_eval.errors import BaEvalError, InputError, MachineError
+from ba_eval.grade.verdict import Grader
 from ba_eval.prompt import NAMED_TEMPLATES, Renderer
+from ba_eval.store import write_atomically
+from ba_eval.train.arguments import refused, rollout_of, settings_of, trl_arguments
 from ba_eval.train.checkpoints import RECORD, checkpoints
 from ba_eval.train.config import TrainConfig
 from ba_eval.train.data import Prepared, drop_long, prepare, user_message
 from ba_eval.train.launch import INSTALL
-from ba_eval.yaml_file import nearest
 
-OWN = {
-    "output_dir": "out",
-    "seed": "seed",
-    "max_steps": "steps",
-    "num_generations": "group",
-    "per_device_train_batch_size": "micro_batch",
-    "gradient_accumulation_steps": "prompts",
-    "generation_batch_size": "prompts",
-    "max_completion_length": "max_response",
-    "save_steps": "save_every",
-    "use_vllm": "rollout",
-    "vllm_mode": "rollout",
-    "reward_weights": "reward",
-}
-"""Arguments of TRL that follow from keys of the configuration."""
-
-FIXED = ("loss_type", "logging_steps", "logging_strategy", "save_strategy", "resume_from_checkpoint", "data_seed")
-"""Arguments of TRL that the rule and its records depend on."""
-
-NO_GPU = ("cpu", "mps")
-"""Devices that vLLM and bf16 are not used on."""
+log = logging.getLogger(__name__)
 
 
 def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
@@ -59,17 +41,18 @@ def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
     from accelerate import PartialState
 
     state = PartialState()
-    if _rollout(config, state.device.type) == "transformers":
+    if rollout_of(config, state.device.type) == "transformers":
         # TRL imports vLLM, which doubles its start, wherever that is installed.
         from_trl.is_vllm_available = lambda *_, **__: False  # type: ignore[attr-defined]
     from ba_eval.train.record import cut_back
+    from ba_eval.train.rewards import make_grader
 
     speak = say if state.is_main_process else _nothing
     out = Path(config.out).expanduser()
     checkpoint = resolve(Path(config.model).name, config.model)
     if checkpoint.adapter:
         raise InputError(f"{config.model}: is a LoRA adapter; merge it into its base first, and train that")
-    arguments = trl_arguments(config, out, state.num_processes, state.device.type)
+    settings = settings_of(trl_arguments(config, out, state.num_processes, state.device.type))
     asked = _asked(config, checkpoint)
     _check_same_run(out, asked)
     done = checkpoints(out)
@@ -89,25 +72,42 @@ def train(config: TrainConfig, say: Callable[[str], None]) -> Path:
         )
     speak(f"prompt: {renderer.description}")
     record = _record(config, checkpoint, prepared, asked)
-    with state.main_process_first():
-        if state.is_main_process:
-            out.mkdir(parents=True, exist_ok=True)
-            (out / "train.json").write_text(json.dumps(asked, indent=1) + "\n", encoding="utf-8")
-            (out / "data.txt").write_text("\n".join(prepared.report()) + "\n", encoding="utf-8")
-            cut_back(out)
-    resume = checkpoints(out)
-    start = max(resume, default=0)
-    speak(f"{config.rule} ({config.scope} scope), seed {config.seed}: step {start} of {config.steps}, into {out}")
-    return _run(config, arguments, checkpoint, prepared, prompts, record, resume.get(start), out, say)
+    grader = make_grader(config)  # refuses options that it does not have
+    with closing(grader), _alone(out) if state.is_main_process else nullcontext():
+        with state.main_process_first():
+            if state.is_main_process:
+                write_atomically(out / "train.json", [json.dumps(asked, indent=1).encode() + b"\n"])
+                write_atomically(out / "data.txt", ["\n".join(prepared.report()).encode() + b"\n"])
+                cut_back(out)
+        resume = checkpoints(out)
+        start = max(resume, default=0)
+        speak(f"{config.rule} ({config.scope} scope), seed {config.seed}: step {start} of {config.steps}, into {out}")
+        return _run(config, settings, checkpoint, prepared, prompts, record, grader, resume.get(start), out, say)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Makes the run folder, and keeps other trainings out of it. MachineError where there is one already."""
+    from filelock import FileLock, Timeout
+
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(out / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise MachineError(
+            f"out {out}: another process is training there; wait for it, or name another folder"
+        ) from None
 
 
 def _run(
     config: TrainConfig,
-    arguments: dict[str, Any],
+    settings: Any,
     checkpoint: Checkpoint,
     prepared: Prepared,
     prompts: Sequence[str],
     record: dict[str, Any],
+    grader: Grader,
     resume: Path | None,
     out: Path,
     say: Callable[[str], None],
@@ -115,10 +115,9 @@ def _run(
     from datasets import Dataset
     from transformers import AutoTokenizer, PrinterCallback
     from transformers.utils.logging import disable_progress_bar
-    from trl import GRPOConfig
 
     from ba_eval.train.record import Recorder
-    from ba_eval.train.rewards import make_grader, reward_functions
+    from ba_eval.train.rewards import reward_functions
     from ba_eval.train.trainer import AggregationTrainer
 
     disable_progress_bar()
@@ -126,11 +125,10 @@ def _run(
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     problems: dict[str, Problem] = {problem.id: problem for problem in prepared.problems}
-    grader = make_grader(config)
+    functions, weights = reward_functions(config, problems, grader, end_tokens(checkpoint, tokenizer))
+    settings.reward_weights = weights
+    recorder = Recorder(out, record, config.scope, settings.max_grad_norm, say)
     try:
-        functions, weights = reward_functions(config, problems, grader, end_tokens(checkpoint, tokenizer))
-        settings = GRPOConfig(**arguments, reward_weights=weights)
-        recorder = Recorder(out, record, config.scope, settings.max_grad_norm, say)
         trainer = AggregationTrainer(
             model=checkpoint.path,
             reward_funcs=functions,
@@ -143,78 +141,21 @@ def _run(
             scope=config.scope,
             on_batch=recorder.batch,
         )
-        trainer.remove_callback(PrinterCallback)  # the recorder's line says it in short
+    except (ValueError, TypeError, ImportError) as error:
+        raise refused(error) from error
+    trainer.remove_callback(PrinterCallback)  # the recorder's line says it in short
+    try:
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
-    finally:
-        grader.close()
+    except (BaEvalError, OSError):
+        raise
+    except Exception as error:  # of torch, TRL, vLLM: where it broke is worth reading
+        log.exception("training stopped")
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        raise MachineError(f"training stopped: {reason}; checkpoints stay, the same command goes on") from error
     last = out / f"checkpoint-{config.steps}"
     if trainer.accelerator.is_main_process and not (last / RECORD).is_file():
         raise MachineError(f"{last}: the trainer ended without writing its last checkpoint")
     return last
-
-
-def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -> dict[str, Any]:
-    """Returns the keyword arguments of GRPOConfig. InputError on one that is unknown, owned or fixed."""
-    from trl import GRPOConfig
-
-    known = {field.name: str(field.type) for field in fields(GRPOConfig) if field.init}
-    for name in config.trl:
-        if name in OWN:
-            raise InputError(f"trl.{name}: follows from '{OWN[name]}'; set that")
-        if name in FIXED:
-            raise InputError(f"trl.{name}: is fixed; the rule or its records depend on it")
-        if name not in known:
-            raise InputError(f"trl.{name}: GRPOConfig has no such argument{nearest(name, known)}")
-    gpu = device not in NO_GPU
-    rollout = _rollout(config, device)
-    vllm: dict[str, Any] = {}
-    if rollout.startswith("vllm"):
-        if importlib.util.find_spec("vllm") is None:
-            raise InputError(f"rollout {rollout}: vllm is not installed; {INSTALL.format('train,vllm')}")
-        vllm = {
-            "use_vllm": True,
-            "vllm_mode": rollout.removeprefix("vllm-"),
-            # sequence-level modes weigh long responses down by themselves
-            "vllm_importance_sampling_mode": "token_truncate",
-        }
-    chosen: dict[str, Any] = {
-        "learning_rate": 1e-6,
-        "lr_scheduler_type": "constant",
-        "weight_decay": 0.0,
-        "max_grad_norm": 1.0,
-        "beta": 0.0,
-        "epsilon": 0.2,
-        "epsilon_high": 0.28,
-        "scale_rewards": "group",
-        "temperature": 1.0,
-        "top_p": 1.0,
-        "bf16": gpu,
-        "report_to": [],
-        "disable_tqdm": True,
-        **vllm,
-        **{name: _number(value, known[name]) for name, value in config.trl.items()},
-        "output_dir": str(out),
-        "seed": config.seed,
-        "max_steps": config.steps,
-        "num_generations": config.group,
-        "per_device_train_batch_size": config.micro_batch,
-        "gradient_accumulation_steps": config.micro_steps(processes),
-        "max_completion_length": config.max_response,
-        "save_strategy": "steps",
-        "save_steps": config.save_every,
-        "logging_strategy": "steps",
-        "logging_steps": 1,
-        "loss_type": "dapo",
-    }
-    if not gpu:
-        chosen["use_cpu"] = device == "cpu"
-    return {name: value for name, value in chosen.items() if name in known}
-
-
-def _rollout(config: TrainConfig, device: str) -> str:
-    if config.rollout != "auto":
-        return config.rollout
-    return "vllm-colocate" if device not in NO_GPU and importlib.util.find_spec("vllm") is not None else "transformers"
 
 
 def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoint: Checkpoint) -> list[str]:
@@ -237,6 +178,12 @@ def render(prepared: Prepared, config: TrainConfig, renderer: Renderer, checkpoi
         texts.append((text, len(ids)))
     kept = [text for text, length in texts if length <= config.max_prompt]
     drop_long(prepared, [length for _, length in texts], config.max_prompt)
+    longest = max(length for _, length in texts if length <= config.max_prompt)
+    if checkpoint.max_model_len is not None and longest + config.max_response > checkpoint.max_model_len:
+        raise InputError(
+            f"a prompt of {longest} tokens and max_response {config.max_response} do not fit into the "
+            f"{checkpoint.max_model_len} tokens that {checkpoint.path} can read; lower max_response or max_prompt"
+        )
     return kept
 
 
@@ -265,16 +212,6 @@ def _lora(config: TrainConfig) -> Any:
         lora_dropout=config.lora.dropout,
         target_modules=modules if isinstance(modules, str) else list(modules),
     )
-
-
-def _number(value: Any, type: str) -> Any:
-    """YAML 1.1 reads 1e-6 as text; an argument that is a number gets one."""
-    if isinstance(value, str) and ("float" in type or "int" in type):
-        try:
-            return float(value) if "float" in type else int(value)
-        except ValueError:
-            return value
-    return value
 
 
 def _asked(config: TrainConfig, checkpoint: Checkpoint) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ba_eval.cli import main
 from ba_eval.errors import InputError
@@ -15,10 +16,8 @@ from ba_eval.train.launch import launch_line, missing_package
 
 pytest.importorskip("accelerate", reason="training needs the train extra")
 
-FSDP = (
-    "launch={num_processes: 8, mixed_precision: bf16, use_fsdp: true, fsdp_version: 2, "
-    "fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP, fsdp_state_dict_type: FULL_STATE_DICT}"
-)
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "training.md").read_text().split("```yaml\n")[1:]
+"""The YAML of the documentation, and what stands after it."""
 
 
 @pytest.fixture
@@ -53,9 +52,18 @@ def test_deepspeed_is_named_where_it_is_missing(
     assert main(["train", name, "--print-launch"]) == 0  # it may run elsewhere
     said = capsys.readouterr()
     assert said.out.startswith("accelerate launch ") and "pip install '.[train,deepspeed]'" in said.err
-    assert main(["train", name, "--set", FSDP, "--print-launch"]) == 0
+    (fsdp,) = (block.partition("```")[0] for block in DOCUMENTED if block.startswith("launch:"))
+    assert main(["train", name, "--set", fsdp.strip().replace("launch: ", "launch="), "--print-launch"]) == 0
     said = capsys.readouterr()
     assert said.err == "" and as_accelerate_reads(shlex.split(said.out)[2:]).fsdp_version == "2"
+
+
+def test_the_configuration_in_the_documentation_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "my.yaml"
+    file.write_text(DOCUMENTED[0].partition("```")[0])
+    config, _ = load_config(str(file))
+    assert config.prompts * config.group == 512 and config.lora is not None
+    assert launch_line(config, file, []).startswith("accelerate launch --num_processes 8 -m ba_eval.train ")
 
 
 def test_the_configurations_that_trl_ships_load(no_deepspeed: None) -> None:
@@ -68,6 +76,18 @@ def test_the_configurations_that_trl_ships_load(no_deepspeed: None) -> None:
         assert "num_processes" not in launch_line(config, file, [])  # the file says how many
 
 
+def test_the_7b_configurations_shard_as_the_file_that_trl_ships() -> None:
+    trl = pytest.importorskip("trl")
+    shipped = yaml.safe_load((Path(trl.__file__).parent / "accelerate_configs" / "zero3.yaml").read_text())
+    for name in (name for name in ready() if "math-7b" in name):
+        launch = load_config(name)[0].launch
+        for key, value in {**shipped["deepspeed_config"], **shipped}.items():
+            if key in launch:
+                assert str(launch[key]).lower() == str(value).lower(), key
+        assert shipped["distributed_type"] == "DEEPSPEED" and launch["use_deepspeed"] is True
+        assert {"zero_stage", "zero3_init_flag", "zero3_save_16bit_model", "mixed_precision"} <= launch.keys()
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
@@ -75,6 +95,7 @@ def test_the_configurations_that_trl_ships_load(no_deepspeed: None) -> None:
             "launch.num_proceses=2",
             "launch.num_proceses: accelerate launch has no such flag; did you mean 'num_processes'",
         ),
+        ("launch.xyz=2", r"launch.xyz: .*no such flag \(`accelerate launch --help` lists them\)"),
         ("launch.mixed_precision=bf17", "invalid choice: 'bf17'"),
         ("launch.zero_stage=three", "invalid int value: 'three'"),
         ("launch.config_file=/nowhere.yaml", "/nowhere.yaml: accelerate cannot load it"),

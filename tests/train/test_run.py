@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("trl", reason="training needs the train extra")
 
 from ba_eval.checkpoint import resolve
-from ba_eval.errors import InputError
+from ba_eval.errors import InputError, MachineError
 from ba_eval.prompt import Renderer
+from ba_eval.train.arguments import trl_arguments
 from ba_eval.train.checkpoints import checkpoints
 from ba_eval.train.config import load_config
-from ba_eval.train.run import train, trl_arguments
+from ba_eval.train.run import train
 from tests.models import tiny_lora, tiny_qwen3
 
 CONFIG = """
@@ -231,6 +232,19 @@ def test_kill_in_the_middle_and_go_on(finished: tuple[Path, list[str]], folder: 
         ("model=/nowhere/at/all", "no such folder"),
         ("prompt.template=qwen-boxt", "qwen-boxed"),
         ("data.columns.answer=gold", "no column 'gold'"),
+        ("data.limit=-1", "limit: must be at least 1"),
+        ("data.dir=/nowhere", "no such folder"),
+        ("seed=-1", "seed: must lie between 0 and"),
+        ("workers=0", "workers: must be at least 1"),
+        ("lora.r=0", "r and alpha must be at least 1"),
+        ("max_response=100000", "do not fit into the 2048 tokens"),
+        ("reward.grader={nope: 1}", "unknown key 'nope'"),
+        ("trl.learning_rate=fast", "trl.learning_rate: must be a number, and is 'fast'"),
+        ("trl.learning_rate=-1", "must not be negative"),
+        ("trl.beta=abc", "trl.beta: must be a number"),
+        ("trl.temperature=0", "must be above 0"),
+        ("trl.optim=adam_nope", "adam_nope is not a valid"),
+        ("trl.report_to=nonsense", "nonsense is not supported"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_written(folder: Path, setting: str, said: str) -> None:
@@ -238,6 +252,55 @@ def test_what_cannot_work_is_refused_before_anything_is_written(folder: Path, se
     with pytest.raises(InputError, match=said):
         start(folder, f"out={out}", setting)
     assert not out.exists()
+
+
+def test_what_the_model_cannot_take_is_one_line(folder: Path) -> None:
+    with pytest.raises(InputError, match="refuses this configuration: Target modules nope not found"):
+        start(folder, f"out={folder / 'no-such-layer'}", "lora.target_modules=nope")
+
+
+def test_a_tracker_that_is_missing_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ba_eval.train import arguments
+
+    monkeypatch.setattr(arguments, "TRACKERS", {"tensorboard": ("no_such_package",)})
+    with pytest.raises(InputError, match="report_to: tensorboard is not installed: pip install tensorboard"):
+        start(folder, f"out={folder / 'untracked'}", "trl.report_to=[tensorboard]")
+    assert not (folder / "untracked").exists()
+
+
+def test_vllm_in_the_same_process_needs_a_gpu(folder: Path) -> None:
+    config, _ = load_config(str(folder / "run.yaml"), ["rollout=vllm-colocate"])
+    with pytest.raises(InputError, match="needs a GPU"):
+        trl_arguments(config, Path("out"), 1, "cpu")
+
+
+def test_two_trainings_do_not_share_a_folder(folder: Path) -> None:
+    from filelock import FileLock
+
+    out = folder / "shared"
+    out.mkdir()
+    with FileLock(out / ".lock"), pytest.raises(MachineError, match="another process is training there"):
+        start(folder, f"out={out}")
+    assert [file.name for file in out.iterdir()] == [".lock"]
+
+
+def test_a_failure_of_the_machine_is_one_and_the_run_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ba_eval.train.trainer import AggregationTrainer
+
+    settings = [f"out={folder / 'oom'}", "steps=2", "save_every=1", "max_response=16", "reward.overlong=null"]
+    check = AggregationTrainer._check
+
+    def fails(self: Any, *given: Any) -> None:
+        if self.state.global_step == 1:
+            raise RuntimeError("out of memory")
+        check(self, *given)
+
+    monkeypatch.setattr(AggregationTrainer, "_check", fails)
+    with pytest.raises(MachineError, match="training stopped: RuntimeError: out of memory; checkpoints stay"):
+        start(folder, *settings)
+    monkeypatch.setattr(AggregationTrainer, "_check", check)
+    last, said = start(folder, *settings)
+    assert last.name == "checkpoint-2" and any("step 1 of 2" in line for line in said)
 
 
 def test_arguments_of_trl(folder: Path) -> None:
