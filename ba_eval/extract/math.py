@@ -113,6 +113,8 @@ def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | Non
             continue
         content, outer_end, closed = _content(text, box, limit=end + _NESTED_LIMIT)
         if closed and outer_end >= end:
+            if content.strip() == text[starts[-1].start() : end]:
+                return None
             whole = re.sub(r"\{\s*\}", "", _INNER_BOX.sub("", content)).strip()
             if not whole or re.search(r"[A-Za-z]{3,}", re.sub(r"\\[A-Za-z]+", "", whole)):
                 return None

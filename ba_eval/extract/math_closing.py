@@ -116,7 +116,7 @@ def _last_side(text: str) -> str | None:
     relations = list(_RELATION.finditer(text))
     if not relations or _STRONG.search(text[: relations[-1].start()]):
         return None
-    side = text[relations[-1].end() :].strip()
+    side = re.sub(r"\\end\{\w+\*?\}", "", text[relations[-1].end() :]).strip(" .\n")
     return side if side.count("{") == side.count("}") and "&" not in side else None
 
 

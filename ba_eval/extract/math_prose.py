@@ -128,7 +128,7 @@ def _first_answer(rest: str) -> str | None:
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
         if not re.match(
-            r"\s*(?:,?\s*(?:and|or)\s+(?:(?:also|maybe|possibly|either)\s+)?[-+\d($\\]|[,;]\s*[-\d($\\]|\\?%|°|percent\b|pct\b|[=+*/<>^])",
+            r"\s*(?:,?\s*(?:and|or)\s+(?:(?:also|maybe|possibly|either|with)\s+)?[-+\d($\\]|[,;]\s*[-\d($\\]|\\?%|°|percent\b|pct\b|[=+*/<>^])",
             after,
         ):
             return span_text(span)

@@ -24,7 +24,7 @@ _SUBJECTS = (
     ),
     re.compile(rf"(?P<value>{_SPAN})\s+(?:is|are)\s+(?:attained|achieved|reached)\b", re.I),
     re.compile(
-        rf"(?P<value>{_SPAN}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
+        rf"(?P<value>{_SPANS}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
         r"(?:works?|satisf(?:ies|y)|remains?|fits?|is valid)\b(?=[^\x00]*$|,?\s*(?:but|while|whereas)\b)",
         re.I,
     ),
@@ -44,6 +44,7 @@ _COUNTS = (
         re.I,
     ),
 )
+_GOES_ON = re.compile(r"\b(?:so|thus|hence|therefore|means|gives|equals)\b[^.]*[\x00\d]", re.I)
 _NAME = re.compile(r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*|[(\[{]?\*+[)\]}]?")
 _LEADING = re.compile(rf"^(?:(?:{_THEN}|and)\b,?\s*)+", re.I)
 _CONDITION = re.compile(
@@ -76,8 +77,8 @@ def pointed_out(sentence: str, masked: Masked) -> str | None:
             if not _names_only(value, masked) and not _SUPPOSED.search(sentence, 0, found.start()):
                 return masked.shown(value)
     counts = [c for p in _COUNTS for c in p.finditer(sentence) if not _names_only(c["value"], masked)]
-    if counts:
-        last = max(counts, key=re.Match.start)
+    last = max(counts, key=re.Match.start, default=None)
+    if last is not None and not _GOES_ON.search(sentence, last.end()):
         unit = last["of"].strip(" .") if last.end("of") == len(sentence) and len(WORD.findall(last["of"])) == 1 else ""
         return f"{masked.shown(last['value'])} {unit}".strip()
     condition = _CONDITION.search(sentence)
@@ -109,7 +110,7 @@ def _pieces(text: str) -> list[str]:
 def without_reason(sentence: str) -> str:
     """Cuts `because ...` behind a value."""
     cut = _REASON.sub("", sentence)
-    return cut if re.search(r"[\d\x00]", cut) else sentence
+    return cut if re.search(r"[\d\x00]", cut) and not _GOES_ON.search(sentence, len(cut)) else sentence
 
 
 def without_afterthought(tail: str) -> str:
@@ -120,6 +121,6 @@ def without_afterthought(tail: str) -> str:
             break
         tail = tail[: found.start()].rstrip()
     headings = list(_CHECK_HEADING.finditer(tail))
-    if headings and tail[: headings[-1].start()].strip() and not _OUTCOME.search(tail, headings[-1].end()):
+    if headings and tail[: headings[-1].start()].strip() and not _OUTCOME.search(tail, headings[-1].start()):
         tail = tail[: headings[-1].start()].rstrip()
     return tail

@@ -41,6 +41,7 @@ LINES = [
     ("The answer is $(1, 2)$, since both hold.", "(1, 2)"),
     ("The correct answer is (B).", "(B)"),
     ("Hence the answer is $24$ and the value of $k$ was not needed.", "24"),
+    ("The answer is $n+1$, and with $n=4$, this is equal to $\\mathbf{5}$.", "\\mathbf{5}"),
     ("The answer is $x=2$ or $x=3$.", "x=2  or  x=3"),
     ("<answer>5</answer>", "5"),
     ("text\n#### 5", "5"),
@@ -71,6 +72,12 @@ CLOSING = [
     ("We get one more from $x=0$, for a total of 9 solutions.", "9 solutions"),
     ("Since $n=4$, we need $2<a<9$, giving 6 possible values for $a$.", "6"),
     ("Since the pump fills $v$ litres a minute, it takes 40 minutes to fill the tank at $B$.", "40"),
+    ("Thus there are $6+3=9$ good pairs, so the chance is $9/36$.", "9/36"),
+    ("There are 12 of the 30 cards left, which means that the share is $2/5$.", "2/5"),
+    ("Thus, the only way is $a=1$ since $a$ is at most 1, so $b=3$.", "b=3"),
+    ("Therefore, $m=5$ and $n=8$ satisfy all of the conditions.", "m=5  and  n=8"),
+    ("So\n\n$$\n\\begin{aligned}\nS & =3+4 \\\\\n& =\\mathbf{7} .\n\\end{aligned}\n$$", "\\mathbf{7}"),
+    ("The maximum value $4$ is attained at $x=1$.", "4"),
     # What is given, then what follows.
     ("With $N=12$, $s=5$.", "s=5"),
     ("Thus $m=N/3$, and with $N=12, m=4$.", "m=4"),
@@ -83,6 +90,7 @@ CLOSING = [
     # What stands behind the answer and is none.
     ("Thus $x=4$ or $x=9$.\n\n(If $x>9$ the left side is larger, so there are no others.)", "x=4  or  x=9"),
     ("Thus $x=4$.\n\n**Verification:**\n\n$2\\cdot 4+1=9$, as it should be.", "x=4"),
+    ("(Check: $c=3$ fits, as $8=5+3$.) Thus\n\n$$d=6$$\n\nand the sum, which is what we want, equals 14.", "14"),
     ("The roots are\n\n$$\nx=1, 6\n$$\n\nWe can check by substitution that both are right.", "x=1, 6"),
     ("Therefore\n$$\nx=\\pi k\n$$\nfor $k \\in \\mathbb{Z}$.", "x=\\pi k"),
     ("The candidates are 12, 18 and 27. The largest of these is 27.", "27"),

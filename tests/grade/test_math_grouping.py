@@ -65,7 +65,7 @@ def test_many_distinct_answers_need_few_comparisons() -> None:
 
 
 def test_grouping_with_and_without_fingerprints_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = [c["answer"] for c in CASES if "answer" in c][:: len(CASES) // 40]
+    answers = [c["answer"] for c in CASES if "answer" in c][:: len(CASES) // 16]
     answers += ["75\\%", "0.75", "\\frac34", "75 cents", "\\$0.75", "0.333333", "1/3", "x=\\pm 2", "2,-2", "\\{-2,2\\}"]
     with MathGrader() as grader:
         found = group_answers(answers, grader)

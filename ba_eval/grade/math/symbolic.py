@@ -20,9 +20,11 @@ class _Unknown(Exception):
 def same_form(a: Node, b: Node) -> bool | None:
     """Tells whether the difference simplifies to zero; None where it does not, or where sympy cannot read one."""
     try:
-        difference = _built(a) - _built(b)
         import sympy
-
+    except Exception as trouble:  # it is installed: only the memory limit keeps it, or a library of its own, out
+        raise MemoryError from trouble
+    try:
+        difference = _built(a) - _built(b)
         if difference == 0 or sympy.simplify(difference.doit()) == 0:
             return True
     except MemoryError:
