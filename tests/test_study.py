@@ -153,6 +153,21 @@ def test_an_array_of_tasks(folder: Path, stand_in: None, monkeypatch: pytest.Mon
     assert calls(folder)[-1] == ("base", "eval")
 
 
+def test_one_process_at_a_time_writes_what_was_found(
+    folder: Path, stand_in: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from filelock import FileLock
+
+    assert study(folder) == 0
+    (folder / "out/tables/rules.md").unlink()
+    with FileLock(folder / "out/locks/report.lock"):
+        assert study(folder) == 3
+        assert "report: another process is at it" in capsys.readouterr().err
+        assert not (folder / "out/tables/rules.md").exists()
+    assert study(folder, "--stage", "report") == 0
+    assert (folder / "out/tables/rules.md").exists()
+
+
 @pytest.mark.parametrize("stage", ["train", "eval"])
 def test_a_dead_arm_does_not_stop_the_others(
     folder: Path, stand_in: None, stage: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

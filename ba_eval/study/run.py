@@ -44,6 +44,8 @@ from ba_eval.train.checkpoints import checkpoints
 from ba_eval.train.launch import launch_line, missing_package
 
 STAGES = ("train", "eval", "report", "gates")
+REPORT = "report"
+"""What the lock on the findings is called, beside those of the arms."""
 END_SECONDS = 60.0
 """On Ctrl-C and SIGTERM a child gets this long to end by itself."""
 
@@ -61,12 +63,20 @@ def run_study(study: Study, stages: Collection[str], arms: Sequence[Arm], say: S
         lacking = run_arms(study, stages, arms, found, say)
     passed = True
     if {"report", "gates"} & set(stages):
-        lacking = unfinished(study, found)
-        for line in lacking:
-            say(f"incomplete: {line}")
-        results = report(study, say) if "report" in stages else load(gather(study))
-        if "gates" in stages and not lacking:
-            passed = _check_gates(study, results, say)
+
+        def conclude() -> list[str]:
+            nonlocal passed
+            missing = unfinished(study, found)
+            for line in missing:
+                say(f"incomplete: {line}")
+            results = report(study, say) if "report" in stages else load(gather(study))
+            if "gates" in stages and not missing:
+                passed = _check_gates(study, results, say)
+            return missing
+
+        lacking = _locked(study, REPORT, conclude)
+        if lacking == [_busy(REPORT)]:
+            say(f"ba-eval: {lacking[0]}")
     if lacking:
         say("ba-eval: incomplete; run the same command again to go on")
         return 3
@@ -238,7 +248,11 @@ def _locked(study: Study, name: str, work: Callable[[], list[str]]) -> list[str]
         with FileLock(file, timeout=0):
             return work()
     except Timeout:
-        return [f"{name}: another process is at it"]
+        return [_busy(name)]
+
+
+def _busy(name: str) -> str:
+    return f"{name}: another process is at it"
 
 
 def unfinished(study: Study, found: Mapping[str, str]) -> list[str]:
