@@ -20,7 +20,7 @@ from ba_eval.extract.math_prose import (
     value_of,
     without_boilerplate,
 )
-from ba_eval.extract.math_statements import ASIDE, pointed_out, without_afterthought, without_reason
+from ba_eval.extract.math_statements import ASIDE, pointed_out, without_afterthought, without_extras
 
 # -- closing lines
 
@@ -32,6 +32,8 @@ _ITEM = rf"(?:{VALUE}|[^\s.,]*\d[^\s,]*)"
 _STATEMENT = re.compile(
     rf"\b(?:is|are|equals?)\s+({_ITEM}(?:(?:\s*[,;]\s*(?:and|or)?\s*|\s+(?:and|or)\s+){_ITEM})*)[.\s]*$"
 )
+_RESULT = re.compile(rf"\d\s*=\s*({NUMBER.pattern})(?:\s+[a-z-]+){{1,4}}\W*$")
+"""20 - 7 = 13 apples left."""
 _PLAIN_STATEMENT = re.compile(r"\W*(?:the|this|it|its|there|so|which|x|y|n)\b", re.I)
 _REMARK = re.compile(r"\s+\((?=[A-Za-z]{2})[^()]*\)(?=[.\s]*$)")
 _LABEL = re.compile(r"[\W_]*(?:ans|answer|result|solution|output|value|total)\b[*_\s]{0,4}[.:=][*_\s]{0,4}(?=\S)", re.I)
@@ -62,7 +64,7 @@ def closing(text: str) -> Extraction | None:
         concluding = bool(_CONCLUDING.search(sentence))
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
-        sentence = without_reason(sentence)
+        sentence = without_extras(sentence)
         if (concluding or (final and SPAN_LIST.search(sentence))) and (found := _stated(sentence, masked)):
             return found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):
@@ -80,6 +82,8 @@ def _plainly(sentence: str, masked: Masked, alone: bool) -> Extraction | None:
         return None
     if choice := _CHOICE.search(sentence):
         return Extraction(choice[1], "closing")
+    if result := _RESULT.search(sentence):
+        return Extraction(result[1], "closing")
     plain = alone or bool(masked.spans) or _PLAIN_STATEMENT.match(sentence)
     if plain and (match := _STATEMENT.search(sentence)):
         return Extraction(masked.shown(trim(match[1])), "closing")

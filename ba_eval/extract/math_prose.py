@@ -160,6 +160,7 @@ NUMBER = re.compile(
 
 
 _NAMES = re.compile(r"\w|\\?[({]\s*\w(?:\s*,\s*\w)*\s*\\?[)}]")
+_COMBINED = re.compile(r"\w(?:\^\S+)?\s*[-+*]\s*\w.*")
 _SPAN_MARK = re.compile(r"\x00(\d+)\x00")
 
 
@@ -185,10 +186,12 @@ class Masked:
             # n - 2 = 9, and n = 11: steps towards the last.
             return "=".join((names[-1][0], names[-1][2])).strip()
         if (
-            len(named) == len(names) > 1
-            and _NAMES.fullmatch(named[0])
-            and re.fullmatch(r"\w\s*[-+*]\s*\w.*", named[-1])
+            len(names) > 1
+            and names[-1][1]
+            and _COMBINED.fullmatch(named[-1])
+            and all(map(_NAMES.fullmatch, named[:-1]))
         ):
+            # r = 1/2 (or 1/2 alone), and p + q = 3.
             return "=".join(part for part in (names[-1][0], names[-1][2])).strip()
         return self.shown(found[0].strip(" ."))
 
@@ -233,6 +236,7 @@ def trim(piece: str) -> str:
     return piece.replace('\\"', '"').strip().strip('*_`" ').rstrip(".,;: ").strip()
 
 
+_AT_TIME = re.compile(r"\bat (\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?)\W*$", re.I)
 _STEP = re.compile(
     r".*[\s,](?:so|thus|hence|therefore|from which|which gives|which means|leading to|giving|yielding|i\.e\.)[\s,:]+",
     re.S,
@@ -252,7 +256,12 @@ def _last_step(masked: str) -> str:
 def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | None:
     """Returns the value that a sentence in prose ends with, None where it is no prose or states none."""
     if concluding and DENIED.search(sentence):
-        return None
+        step = _last_step(sentence)
+        if step == sentence or DENIED.search(step):
+            return None
+        sentence = step
+    if clock := _AT_TIME.search(sentence):
+        return clock[1]
     if named := _NAMED.search(trim(sentence)):
         return masked.shown(named[0])
     if len(WORD.findall(sentence)) < 3:

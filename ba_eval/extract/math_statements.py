@@ -45,6 +45,7 @@ _COUNTS = (
     ),
 )
 _GOES_ON = re.compile(r"\b(?:so|thus|hence|therefore|means|gives|equals)\b[^.]*[\x00\d]", re.I)
+_TOTAL = re.compile(rf"\btotal of\s+{_VALUE}(?=(?P<of>[\s.]*$))", re.I)
 _NAME = re.compile(r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*|[(\[{]?\*+[)\]}]?")
 _LEADING = re.compile(rf"^(?:(?:{_THEN}|and)\b,?\s*)+", re.I)
 _CONDITION = re.compile(
@@ -53,7 +54,12 @@ _CONDITION = re.compile(
     rf"(?:\s*,\s*(?:then\s+|we (?:get|have|find|obtain)\s+)?(?P<main>{_SPAN}))?[\s.]*$",
     re.I,
 )
-_REASON = re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S)
+_EXTRAS = (
+    re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S),
+    re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
+    re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
+    re.compile(rf",?\s+(?:and\s+)?not\s+(?:{_SPAN}|{_NUMBER})[\s.]*$", re.I),
+)
 ASIDE = re.compile(
     rf"\W*(?:(?:we|one|you|it|the reader|a quick|substitut\w+)\b[^\x00]{{0,60}}\b(?:check|verif\w+|confirm\w*|note)\b|"
     rf"(?-i:for|where)\s+(?:(?:all|any|every|each|some|an?|the|integers?|number|real)\s+)*{_SPAN}"
@@ -76,7 +82,7 @@ def pointed_out(sentence: str, masked: Masked) -> str | None:
             value = _LEADING.sub("", found["value"].strip(" ,"), count=1)
             if not _names_only(value, masked) and not _SUPPOSED.search(sentence, 0, found.start()):
                 return masked.shown(value)
-    counts = [c for p in _COUNTS for c in p.finditer(sentence) if not _names_only(c["value"], masked)]
+    counts = [c for p in (*_COUNTS, _TOTAL) for c in p.finditer(sentence) if not _names_only(c["value"], masked)]
     last = max(counts, key=re.Match.start, default=None)
     if last is not None and not _GOES_ON.search(sentence, last.end()):
         unit = last["of"].strip(" .") if last.end("of") == len(sentence) and len(WORD.findall(last["of"])) == 1 else ""
@@ -107,10 +113,13 @@ def _pieces(text: str) -> list[str]:
     return [*pieces, text[start:]]
 
 
-def without_reason(sentence: str) -> str:
-    """Cuts `because ...` behind a value."""
-    cut = _REASON.sub("", sentence)
-    return cut if re.search(r"[\d\x00]", cut) and not _GOES_ON.search(sentence, len(cut)) else sentence
+def without_extras(sentence: str) -> str:
+    """Cuts what stands behind a value: `because ...`, `achieved when ...`, `for all x`, `, not 4`."""
+    for pattern in _EXTRAS:
+        cut = pattern.sub("", sentence)
+        if re.search(r"[\d\x00]", cut) and not _GOES_ON.search(sentence, len(cut)):
+            sentence = cut
+    return sentence
 
 
 def without_afterthought(tail: str) -> str:

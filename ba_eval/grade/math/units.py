@@ -17,7 +17,7 @@ _WORDS = re.compile(
     rf"(?<=[\d}})\]%.])(?P<unit>\s*(?:per\s+)?(?:{_PLAIN}{_POWER}(?:\s*/\s*|\s+|\s*\\cdot\s*)?){{1,6}})$"
 )
 _QUOTIENT = re.compile(rf"(?<=[\d}})\]\s,~])\\frac\s*\{{\s*({_GROUP}{_POWER})\s*\}}\s*\{{\s*({_GROUP}{_POWER})\s*\}}$")
-_POWER_FIRST = re.compile(r"(?<=\d)\s*(?P<unit>(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
+_POWER_FIRST = re.compile(r"(?<=\d)(?P<unit>\s*(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
 
 _LENGTH, _TIME, _MASS, _VOLUME, _ANGLE, _MONEY, _SPEED = "length", "time", "mass", "volume", "angle", "money", "speed"
 _KNOWN: dict[str, tuple[str, Fraction]] = {}
