@@ -49,6 +49,12 @@ def settings_of(arguments: dict[str, Any]) -> Any:
     except (ValueError, TypeError, ImportError) as error:
         raise refused(error) from error
     check_arguments(settings)
+    if not settings.learning_rate >= 0:
+        raise InputError(f"trl.learning_rate {settings.learning_rate:g}: must not be negative")
+    if not settings.temperature > 0:
+        raise InputError(
+            f"trl.temperature {settings.temperature:g}: must be above 0, or a group is one response many times"
+        )
     for name in settings.report_to:
         if name in TRACKERS and not any(importlib.util.find_spec(package) for package in TRACKERS[name]):
             raise InputError(f"trl.report_to: {name} is not installed: pip install {name}")

@@ -130,10 +130,6 @@ def check_arguments(args: GRPOConfig) -> list[str]:
     """Returns what should be said of these arguments; raises InputError on those under which a rule does not hold."""
     if args.loss_type != "dapo":
         raise InputError(f"loss_type {args.loss_type!r}: the weights of a rule hold for 'dapo' only")
-    if not args.learning_rate >= 0:
-        raise InputError(f"learning_rate {args.learning_rate:g}: must not be negative")
-    if not args.temperature > 0:
-        raise InputError(f"temperature {args.temperature:g}: must be above 0, or a group is one response many times")
     if args.use_liger_kernel:
         raise InputError("use_liger_kernel: its fused loss aggregates by itself; turn it off")
     if args.top_entropy_quantile < 1.0:
