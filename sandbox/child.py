@@ -93,4 +93,4 @@ def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, server
     if job["mode"] == "check":
         program.run_check(source, path, job["entry_point"], calls)
     else:
-        program.serve_calls(source, path, job["entry_point"], calls)
+        program.serve_calls(source, path, job["entry_point"], calls, job["for_test"])

@@ -96,7 +96,6 @@ def set_limits(limits: dict[str, Any], processes: int) -> None:
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 64 << 10,
-        resource.RLIMIT_STACK: 64 * MB,
         resource.RLIMIT_MSGQUEUE: 0,
         resource.RLIMIT_SIGPENDING: 256,
     }
@@ -107,6 +106,10 @@ def set_limits(limits: dict[str, Any], processes: int) -> None:
         except ValueError:  # it is lower already
             hard = resource.getrlimit(kind)[1]
             resource.setrlimit(kind, (min(value, hard), hard))
+    # Contest programs raise it as far as it goes. What a stack really takes counts as memory.
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    soft = 64 * MB if hard == resource.RLIM_INFINITY else min(64 * MB, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (soft, hard))
 
 
 def close_all_but(kept: tuple[int, ...]) -> None:

@@ -1,12 +1,13 @@
 """Runs one program in the process that was forked for it. The program can change anything here, this module included:
 what it gains is only a different answer of its own, and the answer is judged outside."""
 
+import _thread
 import atexit
 import builtins
 import gc
+import itertools
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from types import ModuleType, TracebackType
 from typing import Any
@@ -14,6 +15,15 @@ from typing import Any
 from sandbox import wire
 
 _EXIT = os._exit
+_PRINT_EXCEPTION = sys.__excepthook__  # the module `traceback` may be out of sight, with what it imports
+_ITERATORS = frozenset(
+    (
+        *map(type, ((None for _ in ()), range(0), iter(()), iter([]), iter(""), iter({}), iter(set()), reversed([]))),
+        *(type(iter({}.items())), type(iter({}.values())), type({}.keys()), type({}.values()), type({}.items())),
+        *(enumerate, filter, map, zip, itertools.chain, itertools.islice, itertools.accumulate, itertools.takewhile),
+        *(itertools.combinations, itertools.permutations, itertools.product),
+    )
+)
 NONCE = 16
 
 
@@ -92,7 +102,7 @@ def run_script(source: bytes, path: str) -> None:
         _flush()
     except BaseException:
         code = 1
-        traceback.print_exc()
+        _PRINT_EXCEPTION(*sys.exc_info())
         _flush()
     _EXIT(code)
 
@@ -148,15 +158,19 @@ class Calls:
             data = data[os.write(self._answers, data) :]
 
 
-def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
-    """Loads the program as a module, then answers calls of its entry point until the pipe closes."""
+def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls, for_test: bool) -> None:
+    """Loads the program as a module, then answers calls of its entry point until the pipe closes.
+
+    `for_test`: a test program calls, which may use up an iterator, or look at what became of its arguments where
+    nothing is returned.
+    """
     module = _module("solution", path)
     nonce, _ = calls.receive()
     try:
         try:
             _execute(source, path, module)
         except BaseException as error:
-            traceback.print_exception(*_own(error))
+            _PRINT_EXCEPTION(*_own(error))
             raise
         _resolve(module, entry_point)
         kind, body = b"v", wire.encode(None)
@@ -169,22 +183,39 @@ def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls) -> Non
         nonce, body = calls.receive()
         try:
             arguments, keywords = wire.decode(body)
-            kind, body = b"v", wire.encode(_resolve(module, entry_point)(*arguments, **keywords))
+            value = _resolve(module, entry_point)(*arguments, **keywords)
+            if for_test and type(value) in _ITERATORS:
+                value = wire.Passing(list(itertools.islice(value, wire.MAX_NODES + 1)))
+            if for_test and value is None:
+                kind, body = b"m", wire.encode((arguments, keywords))
+            else:
+                kind, body = b"v", wire.encode(value)
+            del value
         except BaseException as error:
             kind, body = b"e", _describe(error)
 
 
 def run_check(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
     """Runs a test program that names the entry point, or defines `check(candidate)`. The candidate itself is in another
-    process: calling it sends the arguments out and waits for the answer."""
+    process: calling it sends the arguments out and waits for the answer. It goes by every name that a test may use: its
+    own, `candidate`, a method of `Solution`."""
     nonce, _ = calls.receive()
+    one_at_a_time = _thread.allocate_lock()
+    called = False
 
     def candidate(*arguments: Any, **keywords: Any) -> Any:
-        calls.send(nonce, b"c", wire.encode((arguments, keywords)))
-        _, answer = calls.receive()
+        nonlocal called
+        called = True
+        with one_at_a_time:
+            calls.send(nonce, b"c", wire.encode((arguments, keywords)))
+            _, answer = calls.receive()
         kind, value = answer[:1], wire.decode(answer[1:])
+        if kind == b"m":
+            for old, new in zip((*arguments, *keywords.values()), (*value[0], *value[1].values()), strict=True):
+                _overwrite(old, new)
+            return None
         if kind == b"v":
-            return value
+            return iter(value.values) if type(value) is wire.Passing else value
         name, text = value
         error = getattr(builtins, name, None)
         if isinstance(error, type) and issubclass(error, Exception):
@@ -192,20 +223,31 @@ def run_check(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
         raise RuntimeError(f"{name}: {text}")
 
     module = _module("__main__", path)
-    first, *rest = entry_point.split(".")
-    target: Any = candidate
-    if rest:
-        target = type(first, (), {rest[0]: lambda self, *arguments, **keywords: candidate(*arguments, **keywords)})
+    owner, _, name = entry_point.rpartition(".")
     names = module.__dict__
-    names.update({"candidate": candidate, first: target})
+    names[owner or "Solution"] = type(
+        owner or "Solution", (), {name: lambda _, *args, **more: candidate(*args, **more)}
+    )
+    names.update({"candidate": candidate, name: candidate})
+    kind, body = b"v", wire.encode(None)
     try:
         _execute(source, path, module)
-        if first != "check" and callable(names.get("check")):
+        if name != "check" and callable(names.get("check")):
             names["check"](candidate)
-        kind, body = b"v", wire.encode(None)
     except BaseException as error:
-        traceback.print_exception(*_own(error))
-        kind, body = b"e", _describe(error)
+        # As unittest ends, with 0 where all is well; but a test that called nothing has shown nothing.
+        if not (isinstance(error, SystemExit) and called and _exit_code(error) == 0):
+            _PRINT_EXCEPTION(*_own(error))
+            kind, body = b"e", _describe(error)
     _flush()
     calls.send(nonce, kind, body)
     _EXIT(0 if kind == b"v" else 1)
+
+
+def _overwrite(old: Any, new: Any) -> None:
+    """Gives a changeable argument the content that the candidate's copy has now."""
+    if type(old) is list or type(old) is bytearray:
+        old[:] = new
+    elif type(old) in (dict, set):
+        old.clear()
+        old.update(new)

@@ -63,7 +63,7 @@ class Server:
         """Takes jobs until the harness closes the connection."""
         while True:
             job, stdin = self.harness.wait()
-            if job.get("end"):  # of a session that is over already
+            if "program" not in job:  # a call, or the end, of a session that was over before it came
                 continue
             folder = os.path.join(self.walls.home, "work")
             try:

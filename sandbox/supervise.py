@@ -229,10 +229,14 @@ class Job:
                 break
             body = bytes(self.answer[at + head : at + head + size])
             at += head + size
-            answers.append(body)
             if body[:1] == b"c":
-                self.asking = self.job["mode"] == "check"
+                if self.asking or self.job["mode"] != "check":
+                    self.broken = "a question that it may not ask"
+                    break
+                self.asking = True
+                answers.append(body)
                 continue
+            answers.append(body)
             self.next_call = bool(self.more_calls)
             if self.more_calls:
                 self.call_cpu = self.more_calls.popleft()

@@ -26,6 +26,18 @@ class WireError(Exception):
     """Bytes that are no frame or no value, or more of either than is allowed."""
 
 
+class Passing:
+    """Values that an iterator gave, which has no other content. Equal to nothing, as an iterator."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = values
+
+    def __repr__(self) -> str:
+        return f"<iterator of {len(self.values)} values>"
+
+
 class Opaque:
     """Stands for a value that is not plain data. Equal to nothing, itself included."""
 
@@ -99,7 +111,7 @@ class _Encoder:
             return {"b" if kind is bytes else "B": base64.b64encode(value).decode()}
         if kind is complex:
             return {"c": self.items((value.real, value.imag), depth)}
-        if depth >= MAX_DEPTH and (kind in (list, tuple, set, frozenset) or kind in _DICTS):
+        if depth >= MAX_DEPTH and (kind in (list, tuple, set, frozenset, Passing) or kind in _DICTS):
             return {"o": kind.__name__ + " nested too deep"}
         if kind is list:
             return self.items(value, depth)
@@ -109,6 +121,8 @@ class _Encoder:
             return {"d": [self.items(value.keys(), depth), self.items(value.values(), depth)]}
         if kind is set or kind is frozenset:
             return {"s" if kind is set else "f": self.items(value, depth)}
+        if kind is Passing:
+            return {"p": self.items(value.values, depth)}
         return {"o": _type_name(kind)}
 
     def items(self, values: Iterable[Any], depth: int) -> list[Any]:
@@ -191,8 +205,10 @@ def _unpack(value: Any, depth: int) -> Any:
         if len(keys) != len(values):
             raise WireError("not a value")
         return dict(zip(_hashable(keys), values, strict=True))
-    if tag in ("t", "s", "f", "c"):
+    if tag in ("t", "s", "f", "c", "p"):
         items = _items(inner, depth)
+        if tag == "p":
+            return Passing(items)
         if tag == "t":
             return tuple(items)
         if tag == "c":

@@ -97,7 +97,7 @@ class Sandbox:
     def session(self, program: str, entry_point: str, limits: Limits = Limits()) -> Iterator[CallSession]:  # noqa: B008
         """Loads the program once and answers calls of `entry_point` (a function, or `Class.method` on a new object for
         each call). `limits.cpu_seconds` holds for the loading, and for each call that names no other."""
-        job = make_job("calls", program, limits, entry_point=entry_point)
+        job = make_job("calls", program, limits, entry_point=entry_point, for_test=False)
         with self._slot() as slot, CallSession(slot, "main", job, limits) as session:
             yield session
 
@@ -105,9 +105,11 @@ class Sandbox:
         """Runs a test program that calls `entry_point` (or defines `check(candidate)`) against `program`.
 
         They run in two processes; the calls are relayed as plain data, so the candidate never meets the test's source.
-        `ok`: the test ran to its end. Otherwise the candidate's status where it met a limit or died, else the test's.
+        An iterator arrives as one, used up beforehand; where the candidate returns None, changes of its arguments come
+        back. `ok`: the test ran to its end, or left with exit code 0 after a call. Otherwise the candidate's status
+        where it met a limit or died, else the test's.
         """
         test_job = make_job("check", test_source, limits, entry_point=entry_point)
-        job = make_job("calls", program, limits, entry_point=entry_point)
+        job = make_job("calls", program, limits, entry_point=entry_point, for_test=True)
         with self._slot() as slot, CallSession(slot, "candidate", job, limits) as candidate:
             return run_check(slot, test_job, candidate, limits)

@@ -86,6 +86,8 @@ class CallResult:
     status: Status
     value: Any = None
     """Plain data of exact built-in types; `Opaque` in place of anything else."""
+    changed: Any = None
+    """Arguments and keyword arguments as a call for a test program left them, where it returned None."""
     matched: bool = False
     """The encoded value has the digest that was named for the call. It is not decoded then."""
     exception: str | None = None

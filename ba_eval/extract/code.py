@@ -2,6 +2,7 @@
 
 import ast
 import re
+import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -15,12 +16,13 @@ MAX_PROGRAM_CHARACTERS = 512 * 1024
 
 _MAX_BLOCKS = 64
 _MAX_ATTEMPTS = 20
-_READS = re.compile(r"\b(?:input|stdin|fileinput|open\s*\(\s*0|read\s*\(\s*0)\b")
+_READS = re.compile(r"\b(?:input\b(?!\s*=)|(?:stdin|fileinput|open\s*\(\s*0|read\s*\(\s*0)\b)")
 _PRINTS = re.compile(r"\b(?:print|stdout|write)\b")
 _CODE_LINE = re.compile(
     r"(?:import\s|from\s+[\w.]+\s+import\b|(?:async\s+)?def\s|class\s|@\w|for\s|while\s|if\s|print\s*\(|sys\."
     r"|[A-Za-z_][\w, ]*=)"
 )
+_MARK = re.compile(r"\[/?[A-Z]+\]")
 _parsing = threading.Lock()
 
 
@@ -56,9 +58,13 @@ def extract_program(
     _, answer, closed = split_thinking(response)
     if not closed:
         return Extraction(None, complete=not truncated)
+    answer = answer.lstrip("\ufeff")
     leading, blocks = fenced_blocks(answer, lambda text: parse(text) is not None)
+    if blocks and leading.strip() and parse(answer) is not None:  # its fences stand in strings
+        leading, blocks = answer, []
+    leading = _without_marks(leading)
     blocks = [block for block in blocks[-_MAX_BLOCKS:] if block.text.strip()]
-    accepts = _stdin_tests() if entry_point is None else [_definition_test(entry_point)]
+    accepts = _stdin_tests() if entry_point is None else _definition_tests(entry_point)
     found = _from_blocks(blocks, accepts, truncated)
     if found is None:
         found = _from_text(leading, accepts, entry_point, prefix, blocks, truncated)
@@ -67,6 +73,18 @@ def extract_program(
     if found.program is not None and len(found.program) > MAX_PROGRAM_CHARACTERS:
         return Extraction(None)
     return found
+
+
+def _without_marks(text: str) -> str:
+    """Leaves out lines such as [BEGIN] and [DONE] around a text, which Python takes for lists."""
+    lines = text.split("\n")
+    marked = [bool(_MARK.fullmatch(line.strip())) for line in lines]
+    first, last = 0, len(lines)
+    while first < last and (marked[first] or not lines[first].strip()):
+        first += 1
+    while last > first and (marked[last - 1] or not lines[last - 1].strip()):
+        last -= 1
+    return "\n".join(lines[first:last]) if any(marked[:first] + marked[last:]) else text
 
 
 def parse(source: str) -> ast.Module | None:
@@ -80,8 +98,11 @@ def callable_name(tree: ast.Module, entry_point: str) -> str | None:
     A function asked for may be a method of `class Solution`, and such a method a plain function: judges of LeetCode
     style sets take either.
     """
+    return _callable_name(list(_bound(tree.body)), entry_point)
+
+
+def _callable_name(bound: Sequence[tuple[str, ast.stmt]], entry_point: str) -> str | None:
     owner, _, name = entry_point.rpartition(".")
-    bound = list(_bound(tree.body))
     plain = any(found == name and not isinstance(node, ast.ClassDef) for found, node in bound)
     if not owner and (plain or any(found == name for found, _ in bound)):
         return name
@@ -92,7 +113,12 @@ def callable_name(tree: ast.Module, entry_point: str) -> str | None:
             and any(member == name for member, _ in _bound(node.body))
         ):
             return f"{found}.{name}"
-    return name if plain else None
+    if plain:
+        return name
+    inherits = any(
+        found == (owner or "Solution") and isinstance(node, ast.ClassDef) and node.bases for found, node in bound
+    )
+    return f"{owner or 'Solution'}.{name}" if inherits else None
 
 
 def defines(tree: ast.Module, entry_point: str) -> bool:
@@ -140,8 +166,12 @@ def code_before_entry_point(prefix: str, entry_point: str | None) -> str:
 Test = Callable[[str, ast.Module], bool]
 
 
-def _definition_test(entry_point: str) -> Test:
-    return lambda _, tree: defines(tree, entry_point)
+def _definition_tests(entry_point: str) -> list[Test]:
+    def by_itself(_: str, tree: ast.Module) -> bool:
+        bound = [(name, node) for name, node in _bound(tree.body) if not isinstance(node, ast.Import | ast.ImportFrom)]
+        return _callable_name(bound, entry_point) is not None
+
+    return [by_itself, lambda _, tree: defines(tree, entry_point)]
 
 
 def _stdin_tests() -> list[Test]:
@@ -183,7 +213,9 @@ def _from_text(
         return Extraction(leading, complete)
     if entry_point is not None and prefix:
         candidates = [(block.text, block.closed or not truncated) for block in blocks if block.language in PYTHON]
-        for body, whole in [(leading, complete), *candidates][::-1]:
+        prose = re.match(r"\S.*?\n[ \t]*\r?\n(?=[ \t]+\S)", leading, re.DOTALL)
+        after_prose = [(leading[prose.end() :], complete)] if prose else []
+        for body, whole in [*after_prose, (leading, complete), *candidates][::-1]:
             if (program := _continued(prefix, body, entry_point)) is not None:
                 return Extraction(program, whole, continues=True)
     for accept in accepts:
@@ -205,28 +237,45 @@ def _last_resort(blocks: Sequence[Block], truncated: bool) -> Extraction:
 def _continued(prefix: str, body: str, entry_point: str) -> str | None:
     """The prompt's code with the body of its function after it, where that makes a program."""
     body = body.lstrip("\r\n")
-    first = body.split("\n", 1)[0]
-    if not first.strip():
+    if not body.split("\n", 1)[0].strip():
         return None
     if not prefix.endswith("\n"):
         prefix += "\n"
-    if not first[0].isspace():
-        # Some servers strip the response, and so the indentation of its first line alone.
-        if re.search(r"\b(?:return|yield)\b", body) is None:
-            return None
-        body = "    " * (2 if "." in entry_point else 1) + body
+    if body[0].isspace():
+        return _with_body(prefix, body, entry_point)
+    if re.search(r"\b(?:return|yield)\b", body) is None:
+        return None
+    # Some servers strip the response, and so the indentation of its first line alone; some models leave out all of it.
+    indent = "    " * (2 if "." in entry_point else 1)
+    found = _with_body(prefix, indent + body, entry_point)
+    return found if found is not None else _with_body(prefix, textwrap.indent(body, indent), entry_point)
+
+
+def _with_body(prefix: str, body: str, entry_point: str) -> str | None:
     lines = body.split("\n")
     for _ in range(_MAX_ATTEMPTS):
         program = prefix + "\n".join(lines)
         tree, error = _parse(program)
         if tree is not None:
-            return program if defines(tree, entry_point) else None
+            return program if defines(tree, entry_point) and not _returns_outside(tree) else None
         # Prose after the body: leave it out, never a line of the body itself.
         cut = error - prefix.count("\n") - 1
         if not 0 < cut < len(lines) or lines[cut][:1].isspace():
             return None
         lines = lines[:cut]
     return None
+
+
+def _returns_outside(tree: ast.Module) -> bool:
+    """Whether a `return` stands outside of any function, which the parser lets pass."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.expr):
+            waiting.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _loose(text: str, accept: Test) -> str | None:

@@ -8,6 +8,7 @@ PYTHON = frozenset({"", "python", "python3", "py", "py3", "python2"})
 """Info strings of blocks that may hold Python; an untagged block may."""
 
 _FENCE = re.compile(r"([ \t]*)(`{3,}|~{3,})(.*)")
+_LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?=```|~~~)")
 _TICKS = re.compile(r"(`{3,})[ \t]*(python3?|py)?[ \t]*", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[ \t{.]*([\w+#-]*)(.*)")
 _TRIPLE_QUOTE = re.compile(r"\"\"\"|'''")
@@ -39,10 +40,10 @@ class _Opening:
 def fenced_blocks(text: str, parses: Callable[[str], bool]) -> tuple[str, list[Block]]:
     """Returns the text before the first fence, and the blocks in order.
 
-    Beyond Markdown's rules: any indentation; an opening fence that names Python may end a line of prose; an opening
-    fence with a language ends a block that was never closed; a closing fence may follow code on its line. A fence
-    inside a triple-quoted string of Python belongs to the string where `parses` accepts the whole. Blocks inside a
-    Markdown block are found too.
+    Beyond Markdown's rules: any indentation; an opening fence that names Python may end a line of prose, or name it on
+    the line below; an opening fence with a language ends a block that was never closed; a closing fence may follow code
+    on its line. A fence inside a triple-quoted string of Python belongs to the string where `parses` accepts the whole.
+    Blocks inside a Markdown block are found too.
     """
     lines = text.split("\n")
     blocks: list[Block] = []
@@ -61,7 +62,7 @@ def fenced_blocks(text: str, parses: Callable[[str], bool]) -> tuple[str, list[B
         block, after, carried, quoted = _read(lines, position, opening, aware=quoted_left > 0)
         if quoted:
             quoted_left -= 1
-            if not (block.closed and parses(block.text)):
+            if not parses(block.text):
                 block, after, carried, _ = _read(lines, position, opening, aware=False)
         position = after
         if block.language in ("markdown", "md"):
@@ -72,10 +73,11 @@ def fenced_blocks(text: str, parses: Callable[[str], bool]) -> tuple[str, list[B
 
 
 def _opening(line: str) -> _Opening | None:
-    if match := _FENCE.fullmatch(line.rstrip("\r")):
-        indent, fence, info = match.groups()
+    item = _LIST_ITEM.match(line)
+    if match := _FENCE.fullmatch(line.rstrip("\r"), item.end() if item else 0):
+        _, fence, info = match.groups()
         if fence[0] == "~" or "`" not in info:
-            return _Opening(len(indent), fence, _language(info)[0])
+            return _Opening(match.end(1), fence, _language(info)[0])
     elif (ticks := _ticks_after_text(line)) and ticks[2]:
         return _Opening(0, ticks[1], ticks[2].lower())
     return None
@@ -126,4 +128,7 @@ def _read(lines: list[str], start: int, opening: _Opening, aware: bool) -> tuple
 def _block(content: list[str], opening: _Opening, closed: bool) -> Block:
     if opening.indent:
         content = [line[min(opening.indent, len(line) - len(line.lstrip(" \t"))) :] for line in content]
-    return Block("\n".join(content), opening.language, closed)
+    language = opening.language
+    if not language and content and content[0].strip().lower() in PYTHON - {""}:
+        language = content.pop(0).strip().lower()
+    return Block("\n".join(content), language, closed)

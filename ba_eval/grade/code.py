@@ -175,7 +175,7 @@ class CodeGrader:
         if isinstance(tests, CheckTest):
             # Tests of some sets lean on what the reference solution imports.
             source = after_prelude(_prelude(task) + "\n" + imports(problem.reference or ""), tests.source)
-            return try_check(self._runner, program, task.entry_point or "candidate", source, limits)
+            return try_check(self._runner, program, entry_point or "candidate", source, limits)
         assert not isinstance(tests, EvalplusTest)
         stdin_tests = [test for test in tests if isinstance(test, StdinTest)]
         call_tests = [test for test in tests if isinstance(test, CallTest)]

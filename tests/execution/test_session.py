@@ -51,6 +51,16 @@ def test_a_value_of_the_named_digest_is_told_and_not_decoded(sandbox: Sandbox) -
     assert results[2].exception == "ValueError"
 
 
+@pytest.mark.parametrize(
+    ("program", "exception"),
+    [("def f(:", "SyntaxError"), ("1 / 0", "ZeroDivisionError"), ("assert 1 == 2, 'no'", "AssertionError")],
+)
+def test_what_stopped_the_loading_is_told(sandbox: Sandbox, program: str, exception: str) -> None:
+    with sandbox.session(program, "f", LIMITS) as session:
+        assert (session.loaded.status, session.loaded.exception) == ("error", exception)
+        assert exception.encode() in session.loaded.stderr
+
+
 def test_state_of_the_module_stays(sandbox: Sandbox) -> None:
     program = "n = 0\ndef f(x):\n    global n\n    n += 1\n    x.append(n)\n    return n\nif __name__ == '__main__': raise SystemExit"
     argument = [0]
@@ -175,6 +185,20 @@ CANDIDATE = "def add(a, b):\n    return a + b\n"
         ("assert add(1, 2) == 3\nassert abs(add(0.1, 0.2) - 0.3) < 1e-9", CANDIDATE, "add", "ok"),
         ("assert add(1, 2) == 4", CANDIDATE, "add", "error"),
         ("def check(candidate): assert candidate(1, 2) == 4", CANDIDATE, "add", "error"),
+        ("from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool: assert list(pool.map(f, range(100))) == list(range(100))", "def f(x): return x", "f", "ok"),
+        ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(1), 1)\nunittest.main()", "def f(x): return x", "f", "ok"),
+        ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(1), 2)\nunittest.main()", "def f(x): return x", "f", "error"),
+        ("assert f(1) == 1\nraise SystemExit(3)", "def f(x): return x", "f", "error"),
+        ("assert f(1) == 2", "def f(x): raise SystemExit(0)", "f", "error"),
+        ("assert Solution().f(1) == candidate(x=1) == f(1) == 1", "def f(x): return x", "f", "ok"),
+        ("assert Solution().f(1) == candidate(x=1) == f(1) == 1", "class Solution:\n    def f(self, x): return x", "Solution.f", "ok"),
+        ("assert set(f('12')) == {1, 2} and tuple(f('3')) == (3,)", "def f(x): return map(int, x)", "f", "ok"),
+        ("assert list(f(3)) == [0, 1, 2]", "def f(x):\n    for i in range(x): yield i", "f", "ok"),
+        ("assert f(3) == [0, 1, 2]", "def f(x):\n    for i in range(x): yield i", "f", "error"),
+        ("assert f(3) == [0, 1, 2]", "def f(x):\n    while True: yield 0", "f", "error"),
+        ("x = [3, [1], 2]\nassert f(x) is None and x == [2, [1], 3]", "def f(x): x.reverse()", "f", "ok"),
+        ("x, y = {1: 2}, {3}\nf(x, y=y)\nassert (x, y) == ({2: 2}, {3, 4})", "def f(x, y):\n    x[2] = x.pop(1)\n    y.add(4)", "f", "ok"),
+        ("x = [3, 1]\nassert f(x) == sorted(x)", "def f(x):\n    x.clear()\n    return []", "f", "error"),
         ("def check(candidate): assert candidate(1) == 4", "class Solution:\n    def f(self, x): return x * 4", "Solution.f", "ok"),
         ("assert Solution().f(1) == 4", "class Solution:\n    def f(self, x): return x * 4", "Solution.f", "ok"),
         ("try:\n    add(1, 'x')\n    assert False\nexcept TypeError: pass", CANDIDATE, "add", "ok"),
@@ -190,6 +214,45 @@ CANDIDATE = "def add(a, b):\n    return a + b\n"
 def test_check(sandbox: Sandbox, test: str, program: str, entry_point: str, status: str) -> None:
     limits = Limits(cpu_seconds=0.1 if "while True: add" in test else 0.5, wall_seconds=60)
     assert sandbox.check(test, program, entry_point, limits).status == status
+
+
+FORGED = """
+import os, sys
+def f(x):
+    names = sys._getframe(1).f_locals
+    calls, nonce = names["calls"], names["nonce"]
+    {forge}
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        "calls.send(nonce, b'c', b'1'); calls.send(nonce, b'c', b'1')",
+        "calls.send(nonce, b'v', b'2'); calls.send(nonce, b'v', b'2')",
+        "calls.send(nonce, b'm', b'2')",
+        "calls.send(nonce, b'?', b'2')",
+        """calls.send(nonce, b'v', b'{"p":' * 600 + b'1' + b'}' * 600)""",
+        "os.write(calls._answers, nonce + bytes(4))",
+        "os.write(calls._answers, nonce + b'\\xff' * 4)",
+    ],
+)
+def test_forged_answers_are_the_programs_own_failure(sandbox: Sandbox, forge: str) -> None:
+    program = FORGED.replace("{forge}", forge)
+    assert sandbox.check("assert f(1) == f(1) == 3", program, "f", LIMITS).status == "error"
+    with sandbox.session(program, "f", LIMITS) as session:
+        assert [session.call([3]) for _ in range(3)][-1].status == "error"
+
+
+def test_a_process_that_ends_between_two_calls(sandbox: Sandbox) -> None:
+    """The next call is on its way already: it must not be taken for the next program."""
+    program = (
+        "import os, threading\ndef f(x):\n    threading.Timer(0.002 * (x % 4), os._exit, (0,)).start()\n    return x"
+    )
+    for _ in range(20):
+        result = sandbox.check("for i in range(200): assert f(i) == i", program, "f", LIMITS)
+        assert result.status == "error", result
 
 
 def test_a_slow_answer_is_not_the_time_of_the_test(sandbox: Sandbox) -> None:

@@ -77,6 +77,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     "at the end": ("import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'finalized')\ndef g():\n    try: yield 1\n    finally: print('closed')\nx = g(); next(x)\nprint('end')", ""),
     "recursion in a thread": ("import sys, threading\nsys.setrecursionlimit(1 << 25)\nthreading.stack_size(1 << 26)\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nt = threading.Thread(target=lambda: print(f(50000)))\nt.start(); t.join()", ""),
     "recursion": ("import sys\nfrom functools import cache\nsys.setrecursionlimit(10**6)\n@cache\ndef f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(5000))", ""),
+    "stack without limit": ("import resource, sys\nresource.setrlimit(resource.RLIMIT_STACK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\nsys.setrecursionlimit(10**6)\ndef f(n): return n and 1 + f(n - 1)\nprint(f(50000))", ""),
     "stack limit": ("import resource\nhard = resource.getrlimit(resource.RLIMIT_STACK)[1]\nresource.setrlimit(resource.RLIMIT_STACK, (hard, hard))\nprint('ok')", ""),
     "too deep": ("def f(): return f()\ntry: f()\nexcept RecursionError as e: print(e)", ""),
     "names of typing": ("class Solution:\n    def f(self, x: List[int]) -> int: return x\nprint(1)", ""),

@@ -49,6 +49,13 @@ def fenced(code: str, tag: str = "python", fence: str = "```") -> str:
         f"Answer: ```python\n{READS}\n```",
         f"```python\n{READS}```",
         f"1. Code:\n   ```python\n   {READS}\n   ```\n",
+        f"2) ```python\n   {READS}\n   ```\n",
+        f"- ```\n  {READS}\n  ```\n",
+        f"```\npython\n{READS}\n```",
+        f"\ufeff{READS}",
+        f"[BEGIN]\n{READS}\n[DONE]",
+        f"[PYTHON]\n{READS}\n[/PYTHON]\n",
+        f"{fenced(READS)}To try it:\n{fenced('import subprocess' + chr(10) + 'print(subprocess.run([], input=None))')}",
         f"```python\r\n{READS}\r\n```\r\n",
         f"````markdown\n{fenced(READS)}````\n",
         f"<think>{fenced('print(input())')}</think>{fenced(READS)}",
@@ -70,6 +77,7 @@ def test_program_on_stdin(response: str) -> None:
         f"{fenced(DEFINES)}Usage:\n{fenced('print(f(1))')}",
         f"{fenced(DEFINES)}Helper only:\n{fenced('def g(n):' + chr(10) + '    return n')}",
         f"{fenced('def f(n):' + chr(10) + '    return n')}Fixed:\n{fenced(DEFINES)}",
+        f"{fenced(DEFINES)}Usage:\n{fenced('from solution import f' + chr(10) + 'print(f(1))')}",
         f"{DEFINES}\n```",
         f"{DEFINES}\n```\nUsage:\n{fenced('print(f(1))')}",
         f"The function is\n\n{DEFINES}\n\nThis adds one, so f(1) is 2.",
@@ -89,6 +97,9 @@ def test_function(response: str) -> None:
         "\n    return n + 1\n",
         "return n + 1",  # stripped by a server
         "if n:\n        return n + 1\n    return 1",
+        "if n:\n    return n + 1\nreturn 1",
+        fenced("for i in [n]:\n    n += 1\nreturn n"),
+        "The body is:\n\n    return n + 1\n",
         "    return n + 1\n```\nDone.",
         "    return n + 1\n\nThis is it, isn't it?",
         fenced("    return n + 1"),
@@ -115,6 +126,8 @@ def test_whole_program_is_not_a_continuation() -> None:
 def test_fence_inside_a_string_of_the_program() -> None:
     code = 'def f(n):\n    """Adds one.\n\n    ```python\n    f(1)\n    ```\n    """\n    return n + 1'
     assert extract_program(f"Here:\n{fenced(code)}Done.\n{fenced('f(1)')}", "f").program == code
+    assert extract_program(f"```python\n{code}", "f").program == code
+    assert extract_program(code, "f").program == code
     odd = "x = '''"  # a stray quote must not swallow the next block
     assert extract_program(f"{fenced(odd)}and\n{fenced(DEFINES)}", "f").program == DEFINES
 
@@ -162,6 +175,8 @@ def test_broken_program_is_shown() -> None:
         ("class Solution:\n    def f(self): pass", "f", True),
         ("class Solution:\n    def f(self): pass", "Solution.f", True),
         ("class Other:\n    def f(self): pass", "Solution.f", False),
+        ("class Base:\n    def f(self): pass\nclass Solution(Base): pass", "f", True),
+        ("class Solution(Base): pass\ndef g(): pass", "Other.f", False),
         ("def f(): pass", "Solution.f", True),
         ("class Solution:\n    def g(self): pass", "Solution.f", False),
         ("f(1)", "f", False),
