@@ -25,13 +25,7 @@ class Job:
     """One program under way."""
 
     def __init__(
-        self,
-        job: dict[str, Any],
-        stdin: bytes,
-        folder: str,
-        walls: Walls,
-        inherited_mb: float,
-        harness: Harness,
+        self, job: dict[str, Any], stdin: bytes, folder: str, walls: Walls, inherited_mb: float, harness: Harness
     ) -> None:
         self.job, self.walls, self.harness = job, walls, harness
         self.inherited_mb = inherited_mb
@@ -42,6 +36,7 @@ class Job:
         self.wait_status: int | None = None
         self.stalled = False
         self.cpu = self.peak_mb = self.waited = 0.0
+        self.used: usage.Usage | None = None
         self.reaped = 0.0
         """CPU seconds of orphans that ended, at level 2."""
         self.set_up = 0.0
@@ -229,14 +224,14 @@ class Job:
                 break
             body = bytes(self.answer[at + head : at + head + size])
             at += head + size
-            if body[:1] == b"c":
-                if self.asking or self.job["mode"] != "check":
-                    self.broken = "a question that it may not ask"
-                    break
-                self.asking = True
-                answers.append(body)
-                continue
+            question = body[:1] == b"c"
+            if question and (self.asking or self.job["mode"] != "check"):
+                self.broken = "a question that it may not ask"
+                break
             answers.append(body)
+            if question:
+                self.asking = True
+                continue
             self.next_call = bool(self.more_calls)
             if self.more_calls:
                 self.call_cpu = self.more_calls.popleft()
@@ -272,7 +267,7 @@ class Job:
             if self.pid in ended:
                 self.wait_status = ended[self.pid]
             self.pids = usage.descendants(os.getpid())
-        used = usage.measure(self.pids, self.inherited_mb)
+        used = self.used = usage.measure(self.pids, self.inherited_mb, self.used)
         used.cpu_seconds = max(self.cpu, used.cpu_seconds + self.reaped - self.set_up)
         return used
 

@@ -18,6 +18,11 @@ class Usage:
     waited_seconds: float = 0.0
     """Time that they were ready to run and had no CPU."""
     threads: int = 0
+    ran_seconds: float = 0.0
+    """Time on a CPU, to the nanosecond."""
+    waiting_seconds: float = 0.0
+    """The part of `waited_seconds` that goes on: the kernel counts a wait when it is over."""
+    at: float = 0.0
 
 
 def in_namespace(init: int) -> list[int]:
@@ -53,12 +58,14 @@ def own_memory_mb(pid: int | str = "self") -> float:
     return kb / 1024
 
 
-def measure(pids: list[int], inherited_mb: float) -> Usage:
+def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -> Usage:
     """Adds up what `pids` use, children that they have waited for included.
 
-    `inherited_mb`: memory that a fork shares with the server, counted once and not for each process.
+    `inherited_mb`: memory that a fork shares with the server, counted once and not for each process. `before`: what was
+    measured last.
     """
-    total = Usage(memory_mb=inherited_mb)
+    total = Usage(memory_mb=inherited_mb, at=time.monotonic())
+    ready = False
     for pid in pids:
         try:
             with open(f"/proc/{pid}/stat", "rb") as file:
@@ -66,10 +73,16 @@ def measure(pids: list[int], inherited_mb: float) -> Usage:
             total.cpu_seconds += sum(map(int, fields[11:15])) * _TICK
             total.threads += int(fields[17])
             with open(f"/proc/{pid}/schedstat", "rb") as file:
-                total.waited_seconds += int(file.read().split()[1]) / 1e9
+                ran, waited, _ = file.read().split()
+            total.ran_seconds += int(ran) / 1e9
+            total.waited_seconds += int(waited) / 1e9
+            ready |= fields[0] == b"R"
             total.memory_mb += max(0.0, own_memory_mb(pid) - inherited_mb)
-        except (OSError, IndexError):
+        except (OSError, IndexError, ValueError):
             continue
+    if before is not None and ready and total.ran_seconds == before.ran_seconds:
+        total.waiting_seconds = before.waiting_seconds + total.at - before.at
+        total.waited_seconds += total.waiting_seconds
     return total
 
 
