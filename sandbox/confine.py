@@ -71,6 +71,9 @@ def enter_namespaces(disk_mb: int) -> None:
         linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC, "hidepid=2")
     except OSError:
         linux.mount("proc", "/proc", "proc", flags | linux.MS_NOEXEC)
+    # The settings of a namespace belong to its root, with or without capabilities.
+    linux.mount("/proc/sys", "/proc/sys", None, linux.MS_BIND)
+    linux.mount(None, "/proc/sys", None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | flags | linux.MS_NOEXEC)
     size = f"size={disk_mb}m,nr_inodes={most_files(disk_mb)},mode=1777"
     linux.mount("tmpfs", "/tmp", "tmpfs", flags, size)
     linux.mount("tmpfs", "/dev/shm", "tmpfs", flags, size)

@@ -112,7 +112,9 @@ def _describe(error: BaseException) -> bytes:
     kind = type(error)
     name = type.__dict__["__name__"].__get__(kind)
     try:
-        text = str(error)
+        # A KeyError's own text is quoted, and would be once more where it is raised again for a test program.
+        quoted = kind is KeyError and len(error.args) == 1 and type(error.args[0]) is str
+        text = error.args[0] if quoted else str(error)
         text = text[:2000] if type(text) is str else "?"
     except BaseException:
         text = "?"

@@ -188,6 +188,7 @@ CANDIDATE = "def add(a, b):\n    return a + b\n"
         ("from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(8) as pool: assert list(pool.map(f, range(100))) == list(range(100))", "def f(x): return x", "f", "ok"),
         ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(1), 1)\nunittest.main()", "def f(x): return x", "f", "ok"),
         ("import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(f(1), 2)\nunittest.main()", "def f(x): return x", "f", "error"),
+        ("try: f({})\nexcept KeyError as error: assert error.args == ('x',) and str(error) == repr('x')\nelse: raise AssertionError", "def f(x): return x['x']", "f", "ok"),
         ("assert f(1) == 1\nraise SystemExit(3)", "def f(x): return x", "f", "error"),
         ("assert f(1) == 2", "def f(x): raise SystemExit(0)", "f", "error"),
         ("assert Solution().f(1) == candidate(x=1) == f(1) == 1", "def f(x): return x", "f", "ok"),
