@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ba_eval.errors import InputError
-from ba_eval.records import Plan, PlannedBenchmark, PlannedModel, Sample, VerdictRecord, records_path
+from ba_eval.records import (
+    Plan,
+    PlannedBenchmark,
+    PlannedModel,
+    ProblemRecord,
+    Sample,
+    VerdictRecord,
+    problems_path,
+    records_path,
+)
 from ba_eval.store import read_plan, read_records
 from ba_eval.yaml_file import nearest
 
@@ -49,6 +58,8 @@ class Finding(NamedTuple):
     weight: float
     signals: tuple[str, ...]
     verdict: VerdictRecord
+    golds: tuple[str, ...]
+    """The accepted answers of a math problem."""
     tail: str
     """The response's end; empty where the sample is not there."""
 
@@ -149,6 +160,8 @@ class _Cell:
         """Reads the verdicts and samples at these places."""
         wanted = {(place.row, place.sample): place for place in places}
         verdicts = {spot: verdict for spot, verdict in self._wanted(VerdictRecord) if spot in wanted}
+        path = problems_path(self.run, self.benchmark)
+        golds = {problem.id: problem.golds for problem in read_records(path, ProblemRecord)}
         tails = {spot: sample.text[-TAIL:] for spot, sample in self._wanted(Sample) if spot in wanted}
         return {
             wanted[spot]: Finding(
@@ -157,6 +170,7 @@ class _Cell:
                 -wanted[spot].minus_weight,
                 signals_of(verdict),
                 verdict,
+                golds.get(verdict.problem_id, ()),
                 tails.get(spot, ""),
             )
             for spot, verdict in verdicts.items()

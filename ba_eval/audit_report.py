@@ -81,7 +81,8 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _golds(finding: Finding) -> list[str]:
-    return [str(gold) for gold in finding.verdict.details.get("golds", ())]
+    """Those the verdict was made against; of one that does not tell, the problem's."""
+    return [str(gold) for gold in finding.verdict.details.get("golds") or finding.golds]
 
 
 def _more(finding: Finding) -> dict[str, Any]:

@@ -62,7 +62,9 @@ def compare(results: Results, baseline: str | None = None) -> list[Comparison]:
     """
     names = [model.name for model in results.plan.models]
     if len(names) < 2:
-        raise InputError(f"{results.run}: has one model; a comparison needs two")
+        raise InputError(
+            f"{results.run}: has one model; a comparison needs two (`ba-eval compare RUN RUN` takes several runs)"
+        )
     if baseline is None:
         pairs = list(itertools.combinations(names, 2))
     elif baseline in names:

@@ -8,7 +8,7 @@ import msgspec
 
 from ba_eval.errors import InputError
 from ba_eval.resources import user_path
-from ba_eval.yaml_file import convert, read_mapping
+from ba_eval.yaml_file import convert, nearest, read_mapping
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -116,6 +116,11 @@ def load_config(path: Path | None, settings: Sequence[str], flags: Mapping[str, 
             del lines[at]
     for name, flag in (("models", "--model NAME=PATH"), ("benchmarks", "--benchmarks"), ("out", "--out")):
         if name not in data:
+            known = [field.name for field in msgspec.structs.fields(RunConfig)]
+            for key in data:
+                if key not in known:
+                    line = f":{lines[f'$.{key}']}" if f"$.{key}" in lines else ""
+                    raise InputError(f"{where}{line}: unknown key '{key}'{nearest(key, known)}")
             raise InputError(f"{name} not given: add {flag}" + (f", or '{name}:' in {path}" if path else ""))
     for name in ("benchmarks", "server", "accept_content"):  # a single one needs no list
         if isinstance(data.get(name), str):

@@ -28,7 +28,7 @@ from ba_eval.progress import RunProgress
 from ba_eval.prompt import check_fits
 from ba_eval.records import Plan, ProblemRecord, Sample, VerdictRecord
 from ba_eval.seeds import sample_seed
-from ba_eval.store import RunFolder, StoreError, read_plan
+from ba_eval.store import RunFolder, StoreError, read_plan, refuse_other
 
 Prompts = dict[str, dict[str, dict[str, list[int]]]]
 """Prompt identity -> benchmark -> problem id -> token ids."""
@@ -333,6 +333,9 @@ def evaluate(config: RunConfig, progress: RunProgress) -> list[BaEvalError]:
     folder cannot be written.
     """
     started = time.monotonic()
+    refuse_other(Path(config.out))  # before anything that takes its time
+    if progress.console.is_terminal:  # elsewhere a refusal is one line and no more
+        progress.note("reading models and benchmarks")
     with ExitStack() as stack:
         devices = [{}] * config.parallel_models if config.server else share(config.parallel_models, config.engine_args)
         lanes = [stack.enter_context(closing(Lane(config, variables, progress.note))) for variables in devices]

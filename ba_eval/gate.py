@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ba_eval.compare import align
 from ba_eval.errors import InputError
+from ba_eval.measure import differences, measure, remedy
 from ba_eval.results import Cell, Results
 from ba_eval.stats import CONFIDENCE, Estimate, mean_interval, pass_at_k
 from ba_eval.yaml_file import nearest
@@ -78,6 +79,7 @@ def check(
             if baseline is None:
                 raise InputError(f"--{gate}: needs --baseline RUN")
             _same_problems(results, baseline, names)
+            _same_measure(results, baseline, names)
         for name in names:
             n = results.cells[results.plan.models[0].name, name].benchmark.n
             if n < gate.k:
@@ -149,6 +151,21 @@ def _same_problems(results: Results, baseline: Results, names: Sequence[str]) ->
             raise InputError(
                 f"{name}: content {here[name]} in {results.run} is {there[name]} in {baseline.run}; "
                 "a drop can only be measured on the same problems"
+            )
+
+
+def _same_measure(results: Results, baseline: Results, names: Sequence[str]) -> None:
+    """Prompt, sampling and grader must be the baseline's; fewer problems and other engine arguments are no matter."""
+    for model in results.plan.models:
+        old = next(m for m in baseline.plan.models if m.name == _baseline_model(baseline, model.name))
+        before, now = (
+            {name: {**parts[name], "problems": None, "apart": None, "engine arguments": None} for name in names}
+            for parts in (measure(baseline, old), measure(results, model))
+        )
+        if differing := differences(before, now):
+            raise InputError(
+                f"{model.name} was not measured as {old.name} of {baseline.run}: {'; '.join(differing[:5])}; "
+                f"a drop can only be measured in the same way{remedy(differing)}"
             )
 
 

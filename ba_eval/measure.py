@@ -72,6 +72,13 @@ def run_label(run: Path, runs: Sequence[Path]) -> str:
     return run.name if [other.name for other in runs].count(run.name) == 1 else str(run)
 
 
+def remedy(differing: Sequence[str]) -> str:
+    """What to do about differences, where something can be done."""
+    if any(": grader " in difference for difference in differing):
+        return "; `ba-eval regrade RUN` judges a run's samples again with this version's grader"
+    return ""
+
+
 def join(runs: Sequence[Results]) -> Results:
     """The models of several runs beside each other; a name that stands twice gets its run's before it.
 
@@ -89,7 +96,7 @@ def join(runs: Sequence[Results]) -> Results:
             if differing:
                 raise InputError(
                     f"{model.name} of {results.run} was not measured as {first.plan.models[0].name} of {first.run}: "
-                    f"{'; '.join(differing[:5])}; `ba-eval leaderboard` shows them in groups"
+                    f"{'; '.join(differing[:5])}; `ba-eval leaderboard` shows them in groups{remedy(differing)}"
                 )
             name = f"{run_label(results.run, folders)}/{model.name}" if names.count(model.name) > 1 else model.name
             models.append(msgspec.structs.replace(model, name=name))

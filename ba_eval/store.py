@@ -31,6 +31,14 @@ class StoreError(MachineError):
     """The run folder cannot be written: a full or failing disk. Nothing more can be recorded."""
 
 
+def refuse_other(path: Path) -> None:
+    """Raises InputError where a path can be no run folder, since it holds something else."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; --out needs a folder")
+    if path.is_dir() and any(path.iterdir()) and not _is_run(path):
+        raise InputError(f"{path}: holds other files and is not a run folder; give an empty or new --out")
+
+
 class RunFolder:
     """A run folder opened for writing, as a context manager that holds its lock.
 
@@ -44,10 +52,7 @@ class RunFolder:
     def __enter__(self) -> "RunFolder":
         from filelock import FileLock, Timeout
 
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(f"{self.path}: is a file; --out needs a folder")
-        if self.path.is_dir() and any(self.path.iterdir()) and not _is_run(self.path):
-            raise InputError(f"{self.path}: holds other files and is not a run folder; give an empty or new --out")
+        refuse_other(self.path)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             # The kernel releases the lock when the process dies, however it dies.

@@ -144,11 +144,17 @@ def _type_name(kind: type) -> str:
 
 
 _ENCODER = json.JSONEncoder(allow_nan=False, separators=(",", ":"), check_circular=False)
+# One for all values: JSONEncoder makes one for each, which costs more than encoding a small value.
+_make_encoder: Any = getattr(json.encoder, "c_make_encoder", None)
+_chunks: Any = _make_encoder and _make_encoder(
+    None, _ENCODER.default, json.encoder.encode_basestring_ascii, None, ":", ",", False, False, False
+)
 
 
 def encode(value: Any) -> bytes:
     """Encodes plain data; what is not plain becomes an opaque mark with its type's name. WireError: too large."""
-    text = _ENCODER.encode(_Encoder().pack(value, 0)).encode()
+    packed = _Encoder().pack(value, 0)
+    text = ("".join(_chunks(packed, 0)) if _chunks else _ENCODER.encode(packed)).encode()
     if len(text) > MAX_BYTES:
         raise WireError("value too large")
     return text

@@ -46,7 +46,7 @@ def graded_run(folder: Path, gold: str = GOLD, responses: list[tuple[str, str]] 
 def test_most_likely_wrong_first(tmp_path: Path) -> None:
     found = audit(graded_run(tmp_path))
     assert (found.verdicts, found.suspicious) == (8, 5)
-    assert [finding.verdict.index for finding in found.findings] == [2, 3, 4, 6, 5]
+    assert [finding.verdict.index for finding in found.findings] == [2, 3, 4, 5, 6]
     assert found.findings[0].signals == ("gold's numbers in the final lines",)
     assert found.findings[0].tail == RESPONSES[2][0]
     assert found.findings[0].verdict.details["golds"] == [GOLD]
@@ -56,6 +56,20 @@ def test_most_likely_wrong_first(tmp_path: Path) -> None:
         "found outside the expected format": 2,
         "cut inside the box": 1,
     }
+
+
+def test_a_verdict_without_golds_shows_those_of_the_problem(tmp_path: Path) -> None:
+    run = graded_run(tmp_path)
+    path = next((run / "verdicts").rglob("*.jsonl"))
+    verdicts = [json.loads(line) for line in path.read_text().splitlines()]
+    for verdict in verdicts:
+        verdict.get("details", {}).pop("golds", None)
+    path.write_text("".join(json.dumps(verdict) + "\n" for verdict in verdicts))
+    assert "   gold " not in "\n".join(as_text(audit(run)))
+    problems = run / "problems" / "b.jsonl"
+    problems.parent.mkdir()
+    problems.write_text(json.dumps({"id": "p0", "statement": "half", "golds": ["0.5", GOLD]}) + "\n")
+    assert f"   gold       0.5 | {GOLD}" in "\n".join(as_text(audit(run)))
 
 
 def test_every_signal_comes_from_a_real_verdict(tmp_path: Path) -> None:

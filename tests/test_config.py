@@ -75,6 +75,12 @@ def test_missing_parts_name_the_flag() -> None:
         load_config(None, [], {"models": ["a=b"], "out": "x"})
 
 
+def test_a_misspelled_key_is_told_before_what_is_missing(file: Path) -> None:
+    file.write_text("models: {a: b}\nout: x\nbenchmark: [smoke]\n")
+    with pytest.raises(InputError, match=r"run\.yaml:3: unknown key 'benchmark'; did you mean 'benchmarks'"):
+        load_config(file, [], {})
+
+
 def test_home_folder_in_a_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/somewhere")
     config = load_config(file, ["data_dir=~/data"], {"out": "~/run"})

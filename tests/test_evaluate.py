@@ -236,7 +236,7 @@ def test_regrade_gives_the_same_verdicts_without_a_server(benchmark: Path, serve
         (["--top-p", "2"], "top_p: 2 is out of range"),
         (["--engine-arg", "dtype=float32"], "no effect with --server"),
         (["-k", "two"], "must be whole numbers"),
-        (["--temprature", "1"], "unrecognized arguments: --temprature"),
+        (["--temprature", "1"], "unrecognized arguments: --temprature 1; did you mean '--temperature'?"),
         (["--server", "ftp://x"], "--server ftp://x: not an address"),
         (["--model", "other=nothing"], "has no model 'nothing'; it has: m"),
         (

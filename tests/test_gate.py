@@ -1,5 +1,6 @@
 """Gates: thresholds, drops beyond noise, and what a CI system reads."""
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -109,6 +110,21 @@ def test_gates_that_cannot_be_checked_are_bad_input(tmp_path: Path) -> None:
     models = load(make_run(tmp_path / "d", {name: {"x": grid} for name in "uv"}, benchmarks={"x": {"content": "c-x"}}))
     with pytest.raises(InputError, match="has no model 'ba'"):
         check(results, [drop], models)
+
+
+def test_a_drop_is_measured_in_the_same_way_only(tmp_path: Path) -> None:
+    results, gates = study(tmp_path / "now", 0.5), [Gate("max-drop", "x", 0, 0.01)]
+    older = study(tmp_path / "old", 0.5, change=lambda m, b, row, i: {"grader": "math 2"})
+    with pytest.raises(InputError, match=r"x: grader math 1, not math 2.*ba-eval regrade RUN"):
+        check(results, gates, older)
+    hot = study(tmp_path / "hot", 0.5)
+    keys = json.loads((hot.run / "keys.json").read_bytes())
+    for parts in keys.values():
+        parts["sampling"]["temperature"] = 0.6
+        parts["engine arguments"] = {"dtype": "float16"}  # no matter
+    (hot.run / "keys.json").write_text(json.dumps(keys))
+    with pytest.raises(InputError, match=r"was not measured as ba of .*: x: temperature 1\.0, not 0\.6; a drop"):
+        check(results, gates, hot)
 
 
 def test_the_only_model_of_a_baseline_is_the_baseline(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ba_eval import __version__
 from ba_eval.errors import BaEvalError
+from ba_eval.yaml_file import nearest
 
 BAD_PATH = (
     errno.ENAMETOOLONG,
@@ -50,6 +51,14 @@ COMMANDS = (
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage before it."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # told by the command itself, which knows its flags
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            meant = nearest(unknown[0].partition("=")[0], flags) if unknown[0].startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see `{self.prog} --help`)\n")

@@ -15,8 +15,8 @@ def add_parser(commands: "argparse._SubParsersAction[Any]") -> None:
             "  judge code FILE              lines {id, response | solution, entry_point?, tests}, where tests are\n"
             "                               [{args, expected}], [{stdin, stdout}] or the source of a test program\n"
             "  judge math FILE              lines {id, gold, answer | response}\n"
-            "  judge --benchmark NAME FILE  lines {problem_id | task_id, response} (or solution, a program);\n"
-            "                               prints pass@k\n"
+            "  judge --benchmark NAME FILE  lines {problem_id | task_id, response} (or solution, a program, or\n"
+            "                               completion, what follows the prompt); prints pass@k\n"
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         usage="ba-eval judge {code,math} FILE [options] | ba-eval judge --benchmark NAME FILE [options]",
@@ -74,7 +74,7 @@ def _benchmark(arguments: argparse.Namespace, path: Path) -> int:
     if score.undecided:
         print(f"{score.undecided} undecided, counted as not correct")
     if score.missing:
-        print(f"incomplete: {score.missing} problems have no sample")
+        print(f"{score.missing} problems have no sample: the score is of the other {score.problems} alone")
     if score.apart:
         print(f"{score.apart} problems are reported apart and not counted (see the benchmark's list)")
     if score.errors:

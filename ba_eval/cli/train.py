@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from importlib.util import find_spec
 from typing import Any
 
 from ba_eval.errors import InputError
@@ -50,17 +51,21 @@ def run(arguments: argparse.Namespace) -> int:
         print(verl_command(config, lambda line: print(line, file=sys.stderr)))
         return 0
     if arguments.print_launch:
+        from ba_eval.train.arguments import trl_types
         from ba_eval.train.launch import launch_line, missing_package
 
+        if config.trl and find_spec("trl"):  # where it is printed need not be where it runs
+            trl_types(config)
         lacking = missing_package(config)
         print(launch_line(config, file, arguments.settings))
-        if lacking:  # where it is printed need not be where it runs
+        if lacking:
             print(f"before you run it: {lacking}", file=sys.stderr)
         return 0
     from ba_eval.train.run import train
 
     last = train(config, lambda line: print(line, flush=True))
     print(
-        f"checkpoints in {last.parent}; evaluate them: ba-eval eval --model '{last.parent}/checkpoint-*' --benchmarks NAME,..."
+        f"checkpoints in {last.parent}; evaluate them: "
+        f"ba-eval eval --model '{last.parent}/checkpoint-*' --benchmarks NAME,..."
     )
     return 0

@@ -89,7 +89,7 @@ class CallResult:
     changed: Any = None
     """Arguments and keyword arguments as a call for a test program left them, where it returned None."""
     matched: bool = False
-    """The encoded value has the digest that was named for the call. It is not decoded then."""
+    """The encoded value is the one that was expected. It is not decoded then."""
     exception: str | None = None
     """The type name of the exception that the call raised (`status` is then `error`)."""
     text: str = ""

@@ -139,13 +139,13 @@ class CallSession:
         self,
         bodies: Sequence[bytes],
         cpu_seconds: Sequence[float] | None = None,
-        digests: Sequence[str | None] | None = None,
+        expected: Sequence[bytes | str | None] | None = None,
     ) -> Iterator[CallResult]:
         """Makes many calls, one after another without a pause between them; yields their results in order.
 
-        `cpu_seconds` holds limits for each, `digests` the SHA-256 of the encoded value that is expected of it. The last
-        result is that of the call during which the process ended, if it did. CPU seconds and what was printed are told
-        of several calls together, with the last of them. Whoever stops asking for results closes the session next.
+        `cpu_seconds` holds limits for each, `expected` the encoded value that is expected of each, or its SHA-256. The
+        last result is that of the call during which the process ended, if it did. CPU seconds and what was printed are
+        told of several calls together, with the last of them. Whoever stops asking for results closes the session next.
         """
         if self.loaded.status != "ok":
             yield self.loaded
@@ -157,18 +157,21 @@ class CallSession:
             while end < len(bodies) and end - start < _MANY and size + len(bodies[end]) < _MANY_BYTES:
                 size += len(bodies[end])
                 end += 1
-            yield from self._exchange(bodies[start:end], limits[start:end], digests and digests[start:end])
+            yield from self._exchange(bodies[start:end], limits[start:end], expected and expected[start:end])
             if self.ended is not None:
                 return
             start = end
 
     def _exchange(
-        self, bodies: Sequence[bytes], cpu_seconds: Sequence[float], digests: Sequence[str | None] | None = None
+        self,
+        bodies: Sequence[bytes],
+        cpu_seconds: Sequence[float],
+        expected: Sequence[bytes | str | None] | None = None,
     ) -> Iterator[CallResult]:
         conversation = self._conversation
         if conversation.ended is None:
             conversation.send(bodies, cpu_seconds)
-        expected = iter(digests or [None] * len(bodies))
+        known = iter(expected or ())
         left, told = len(bodies), 0.0
         while left:
             received = conversation.receive(max(cpu_seconds))
@@ -179,8 +182,8 @@ class CallSession:
             left -= len(answers)
             used, told = printed.cpu_seconds - told, printed.cpu_seconds
             for answer in answers[:-1]:
-                yield _result(answer, printed.stalled, next(expected, None))
-            last = _result(answers[-1], printed.stalled, next(expected, None))
+                yield _result(answer, printed.stalled, next(known, None))
+            last = _result(answers[-1], printed.stalled, next(known, None))
             yield replace(last, stdout=printed.stdout, stderr=printed.stderr, cpu_seconds=max(0.0, used))
 
     def _ending(self) -> CallResult:
@@ -200,8 +203,8 @@ class CallSession:
         )
 
 
-def _result(answer: bytes, stalled: bool, digest: str | None) -> CallResult:
-    if digest and answer[:1] == b"v" and hashlib.sha256(memoryview(answer)[1:]).hexdigest() == digest:
+def _result(answer: bytes, stalled: bool, expected: bytes | str | None) -> CallResult:
+    if expected is not None and answer[:1] == b"v" and _matches(memoryview(answer)[1:], expected):
         return CallResult("ok", matched=True, stalled=stalled)
     try:
         value = decode(answer[1:])
@@ -213,6 +216,10 @@ def _result(answer: bytes, stalled: bool, digest: str | None) -> CallResult:
         return CallResult("error", exception=str(name)[:100], text=str(text)[:2000], stalled=stalled)
     except (WireError, ValueError, TypeError) as error:
         return CallResult("error", exception="WireError", text=str(error), stalled=stalled)
+
+
+def _matches(encoded: memoryview, expected: bytes | str) -> bool:
+    return hashlib.sha256(encoded).hexdigest() == expected if isinstance(expected, str) else encoded == expected
 
 
 def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, limits: Limits) -> RunResult:

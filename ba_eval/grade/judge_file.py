@@ -79,9 +79,9 @@ def judge_benchmark_file(
 ) -> BenchmarkScore:
     """Judges each line `{task_id | problem_id, response}` of a JSONL file against a benchmark.
 
-    A line may have the program itself as `solution`. Several lines of one problem are its samples. Verdicts are written
-    to `out`, one line each in the file's order. Raises InputError, before anything is run, for a line that cannot be
-    used.
+    A line may have the program itself as `solution`, or what follows the prompt as `completion`. Several lines of one
+    problem are its samples. Verdicts are written to `out`, one line each in the file's order. Raises InputError, before
+    anything is run, for a line that cannot be used.
     """
     problems = {problem.id: problem for problem in benchmark.problems}
     rows = []
@@ -92,6 +92,9 @@ def judge_benchmark_file(
         if str(id) not in problems:
             raise InputError(f"{where}: {benchmark.name} has no problem '{id}'; it has {next(iter(problems))}, ...")
         if benchmark.kind != "math":
+            if isinstance(row.get("completion"), str) and not {"solution", "response"} & row.keys():
+                task = problems[str(id)].code
+                row["solution"] = (task.prefix if task else "") + row["completion"]
             _check_program(row, where)
         elif not isinstance(row.get("response"), str):
             raise InputError(f"{where}: needs `response`, a text")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ba_eval.benchmark.problem import CallTest, StdinTest
 from ba_eval.execution import CallResult, Limits, RunResult, Sandbox, idle
@@ -116,14 +116,13 @@ def try_calls(
     return runner.fairly(lambda: call_all(runner.sandbox, program, entry_point, calls, limits, judge, describe))
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """Encoded arguments, and the CPU seconds that the call may take."""
 
     body: bytes
     cpu_seconds: float
-    digest: str | None = None
-    """SHA-256 of the encoded value with which it passes, whatever `judge` would say."""
+    expected: bytes | str | None = None
+    """The encoded value with which it passes, whatever `judge` would say, or the SHA-256 of it."""
 
 
 def call_all(
@@ -148,7 +147,7 @@ def call_all(
             failed = {"test": 0, "error": _error(session.loaded)}
             return Trial(0, len(calls), _reason(session.loaded), failed, session.loaded.stalled)
         results = session.call_many(
-            [call.body for call in calls], [call.cpu_seconds for call in calls], [call.digest for call in calls]
+            [call.body for call in calls], [call.cpu_seconds for call in calls], [call.expected for call in calls]
         )
         for number, result in enumerate(results):
             used += result.cpu_seconds

@@ -65,8 +65,8 @@ def refused(error: Exception) -> InputError:
     return InputError(f"the trainer refuses this configuration: {' '.join(str(error).split())[:500]}")
 
 
-def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -> dict[str, Any]:
-    """Returns the keyword arguments of GRPOConfig. InputError on one that is unknown, owned or fixed."""
+def trl_types(config: TrainConfig) -> dict[str, str]:
+    """TRL's arguments with their types. InputError where the configuration sets one that is unknown, owned or fixed."""
     from trl import GRPOConfig
 
     known = {field.name: str(field.type) for field in fields(GRPOConfig) if field.init}
@@ -77,6 +77,12 @@ def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -
             raise InputError(f"trl.{name}: is fixed; the rule or its records depend on it")
         if name not in known:
             raise InputError(f"trl.{name}: GRPOConfig has no such argument{nearest(name, known)}")
+    return known
+
+
+def trl_arguments(config: TrainConfig, out: Path, processes: int, device: str) -> dict[str, Any]:
+    """Returns the keyword arguments of GRPOConfig. InputError on one that is unknown, owned or fixed."""
+    known = trl_types(config)
     gpu = device not in NO_GPU
     rollout = rollout_of(config, device)
     vllm: dict[str, Any] = {}

@@ -212,7 +212,7 @@ def test_benchmark_file(tmp_path: Path, shared: Path, capsys: pytest.CaptureFixt
     rows = [
         {"task_id": first["task_id"], "solution": first["prompt"] + first["canonical_solution"]},
         {"task_id": first["task_id"], "response": f"```python\n{first['prompt']}    return True\n```"},
-        {"problem_id": second["task_id"], "response": second["canonical_solution"]},
+        {"problem_id": second["task_id"], "completion": second["canonical_solution"]},
         {"problem_id": second["task_id"], "response": "no"},
     ]
     path = write(tmp_path / "samples.jsonl", rows)
@@ -220,7 +220,7 @@ def test_benchmark_file(tmp_path: Path, shared: Path, capsys: pytest.CaptureFixt
     told = capsys.readouterr().out
     assert "humaneval: pass@1 0.5000\n" in told
     assert "4 samples of 2 problems" in told
-    assert "incomplete: 162 problems have no sample" in told
+    assert "162 problems have no sample" in told
     verdicts = read(tmp_path / "samples.verdicts.jsonl")
     assert [(v["problem_id"], v["index"], v["outcome"], v["reason"]) for v in verdicts] == [
         ("HumanEval/0", 0, "correct", "passed"),
@@ -237,7 +237,7 @@ def test_math_benchmark_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["judge", "--benchmark", "smoke_math", str(path)]) == 0
     told = capsys.readouterr().out
     assert "smoke_math: pass@1 0.5000\n" in told
-    assert "incomplete: 18 problems have no sample" in told
+    assert "18 problems have no sample: the score is of the other 2 alone" in told
     verdicts = read(tmp_path / "samples.verdicts.jsonl")
     assert [(v["problem_id"], v["index"], v["outcome"], v["extracted"]) for v in verdicts] == [
         ("sum", 0, "correct", "12"),

@@ -40,14 +40,14 @@ def test_methods_get_a_new_object_each_time(sandbox: Sandbox) -> None:
         assert [session.call([5]).value for _ in range(3)] == [5, 5, 5]
 
 
-def test_a_value_of_the_named_digest_is_told_and_not_decoded(sandbox: Sandbox) -> None:
+def test_an_expected_value_is_told_and_not_decoded(sandbox: Sandbox) -> None:
     program = "def f(n):\n    if n < 0: raise ValueError(n)\n    return list(range(n))"
     wanted = hashlib.sha256(b"[0,1,2]").hexdigest()
-    bodies = [encode(((n,), {})) for n in (3, 4, -1, 3)]
+    bodies = [encode(((n,), {})) for n in (3, 4, -1, 3, 2, 1)]
     with sandbox.session(program, "f", LIMITS) as session:
-        results = list(session.call_many(bodies, digests=[wanted, wanted, wanted, None]))
-    assert [result.matched for result in results] == [True, False, False, False]
-    assert [result.value for result in results] == [None, [0, 1, 2, 3], None, [0, 1, 2]]
+        results = list(session.call_many(bodies, expected=[wanted, wanted, wanted, None, b"[0,1]", b"[1]"]))
+    assert [result.matched for result in results] == [True, False, False, False, True, False]
+    assert [result.value for result in results] == [None, [0, 1, 2, 3], None, [0, 1, 2], None, [0]]
     assert results[2].exception == "ValueError"
 
 

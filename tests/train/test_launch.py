@@ -45,6 +45,11 @@ def test_accelerate_takes_the_line_of_every_ready_configuration(name: str) -> No
     assert (read.use_deepspeed, read.zero_stage) == ((True, 3) if "math-7b" in name else (False, None))
 
 
+def test_a_misspelled_argument_of_trl_is_told_before_it_is_launched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "toy", "--set", "trl.learning_rat=1", "--print-launch"]) == 2
+    assert "trl.learning_rat: GRPOConfig has no such argument; did you mean 'learning_rate'?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", [name for name in ready() if "math-7b" in name])
 def test_deepspeed_is_named_where_it_is_missing(
     name: str, no_deepspeed: None, capsys: pytest.CaptureFixture[str]
