@@ -2,7 +2,10 @@
 
 import re
 
-_TAG = re.compile(r"<(/?)think>")
+# <think> of most models, and the tags of Magistral, OpenThinker, Kimi and of prompts that name their own.
+_TAG = re.compile(
+    r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]|<\|(?:begin|(end))_of_thought\|>|◁(/?)think▷"
+)
 
 
 def split_thinking(text: str) -> tuple[str | None, str, bool]:
@@ -20,7 +23,7 @@ def split_thinking(text: str) -> tuple[str | None, str, bool]:
     inside = False
     start = 0
     for tag in _TAG.finditer(text):
-        closing = bool(tag[1])
+        closing = any(tag.groups())
         if not closing and (inside or not _starts_line(text, tag.start())):
             continue
         piece = text[start : tag.start()]

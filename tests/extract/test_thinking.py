@@ -16,6 +16,10 @@ from ba_eval.extract.thinking import split_thinking
         ("", None, "", True),
         ("<think>2+2</think>4", "2+2", "4", True),
         ("<think>\n</think>\n\n4", "\n", "\n\n4", True),
+        ("<thinking>2+2</thinking>4", "2+2", "4", True),
+        ("[THINK]2+2[/THINK]4", "2+2", "4", True),
+        ("<|begin_of_thought|>2+2<|end_of_thought|>4", "2+2", "4", True),
+        ("<thought>2+2 is", "2+2 is", "", False),
         # the chat template ended with <think>
         ("2+2 is four\n</think>\n4", "2+2 is four\n", "\n4", True),
         # cut off while thinking: nothing was answered

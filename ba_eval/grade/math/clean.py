@@ -95,6 +95,19 @@ _REPAIRS = (
 )
 
 
+_BEFORE, _BEHIND = r"(?<=[0-9A-Za-z)}$])\s*", r"\s*(?=[-+0-9A-Za-z\\($])"
+_AND_WORDS = "以及|或者|和|或|及|или|и"
+_FOREIGN_AND = re.compile(rf"{_BEFORE}(?:\\text\s*\{{\s*(?:{_AND_WORDS})\s*\}}|(?:{_AND_WORDS}|、)){_BEHIND}")
+_LATIN_AND = re.compile(
+    r"(?<=[\d)}])\s*(?:\\text\s*\{\s*(?:et|ou|und|oder|y|o)\s*\}\s*|(?<=\s)(?:et|ou|und|oder|y)\s+)(?=[-+\d(\\]|[a-z]\s*=)"
+)
+"""`and` and `or` in other languages, between two values."""
+_COUNTER = re.compile(r"(?<=[\d}])\s*[元个個人只条本天米岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$")
+"""Chinese counters and units, which are no more than that."""
+_ROW_SPACE = re.compile(r"(\\\\)\*?[ \t]?\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|bp|pc|sp|mu)\s*\]")
+"""The height of a line's end, as in `\\\\[2pt]`."""
+
+
 def clean(answer: str) -> str:
     """Returns the answer with one spelling for what means the same; linear in its length."""
     if len(answer) > MAX_LENGTH:
@@ -110,10 +123,11 @@ def _clean(s: str) -> str:
     if not s.isascii():
         s = _unicode(s)
     s = _CONTROL.sub("", s).strip()
-    s = _REMARK.sub("", s)
+    s = _LATIN_AND.sub(", ", _REMARK.sub("", s))
     if "_" in s and "/" in s:
         s = _SLANTED.sub(r"\\frac{\1}{\2}", s)
     if "\\" in s or "$" in s:
+        s = _ROW_SPACE.sub(r"\1", s)
         s = _MINUS_SIGN.sub("-", s).replace(r"\surd", r"\sqrt")
         s = _CURRENCY.sub("", s).replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
@@ -171,6 +185,7 @@ def _binomial(match: re.Match[str]) -> str:
 
 
 def _unicode(s: str) -> str:
+    s = _COUNTER.sub("", _FOREIGN_AND.sub(", ", s))
     s = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", s)
     s = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", s)
     s = re.sub("√\\s*(\\d+|[A-Za-z])", r"\\sqrt{\1}", s)

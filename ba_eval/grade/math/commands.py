@@ -18,7 +18,7 @@ from ba_eval.grade.math.tokens import (
     Unreadable,
     names,
 )
-from ba_eval.grade.math.tree import Node, mapped
+from ba_eval.grade.math.tree import Node, mapped, renamed, symbols
 
 _ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
 _ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
@@ -119,7 +119,7 @@ class Commands(Atoms):
             self.ratios = True
             condition = self.accept("|", ":", "\\mid")
             if condition:
-                inner = self.collection()
+                inner = _builder(inner, self.collection())
             self.bars = bars
         self.expect("\\}", "\\rbrace")
         if condition:
@@ -148,8 +148,9 @@ class Commands(Atoms):
         rows += [tuple(row)] if row else []
         if not rows:
             raise Unreadable("an empty matrix")
-        if name == "cases":
-            return ("list", *(item for r in rows for item in r))
+        if name == "cases":  # of a function: each value with its condition; else the equations of a system
+            pairs = [(("tuple", "{", "}", r[0], _told(r[1])),) if len(r) == 2 and r[0][0] != "rel" else r for r in rows]
+            return ("list", *(item for r in pairs for item in r))
         matrix: Node = ("matrix", tuple(rows))
         return ("fn", "det", matrix) if name == "vmatrix" else matrix
 
@@ -224,6 +225,28 @@ class Commands(Atoms):
             self.take_group()
             return self.atom()
         return self.group()
+
+
+def _builder(element: Node, condition: Node) -> Node:
+    """The set {element | condition}. Of a variable, or a point of them, the condition says all."""
+    parts = element[3:] if element[0] == "tuple" else (element,)
+    if all(part[0] in ("sym", "rel") for part in parts):
+        return condition
+    shared = symbols(element) & symbols(condition)
+    if len(shared) == 1 and "k" not in symbols(element) | symbols(condition):
+        element, condition = (
+            renamed(node, ("sym", shared.copy().pop()), ("sym", "k")) for node in (element, condition)
+        )
+    return ("tuple", "{", "}", element, _told(condition))
+
+
+def _told(condition: Node) -> Node:
+    """A condition whose words count, as they do not of a unit: n even is not n odd."""
+    return (
+        ("tuple", "{", "}", condition[1], ("text", condition[2].removeprefix("is ")))
+        if condition[0] == "unit"
+        else condition
+    )
 
 
 def _index(node: Node) -> Node:

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 from ba_eval.grade.math.exact import TooLarge, exact
 from ba_eval.grade.math.forms import assigned
-from ba_eval.grade.math.tree import Node, children, mapped, symbols
+from ba_eval.grade.math.tree import Node, children, renamed, symbols
 
 _MOST = 200
 _PARAMETERS = frozenset("kmnlj")
@@ -70,12 +70,7 @@ def same_parameter(gold: Node, answer: Node) -> Node:
         return answer
     if not has_pi(gold) or not has_pi(answer):
         return answer
-    old, new = ("sym", others.pop()), ("sym", mine.pop())
-
-    def renamed(node: Node) -> Node:
-        return new if node == old else mapped(node, renamed)
-
-    return renamed(answer)
+    return renamed(answer, ("sym", others.pop()), ("sym", mine.pop()))
 
 
 def has_pi(node: Node) -> bool:

@@ -38,6 +38,11 @@ def mapped(node: Node, change: Callable[[Node], Node]) -> Node:
     return tuple(change(part) if isinstance(part, tuple) else part for part in node)
 
 
+def renamed(node: Node, old: Node, new: Node) -> Node:
+    """Returns the node with another in the place of one."""
+    return new if node == old else mapped(node, lambda part: renamed(part, old, new))
+
+
 def symbols(node: Node) -> set[str]:
     """Returns the names of the free symbols."""
     if node[0] == "sym":
