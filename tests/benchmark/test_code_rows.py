@@ -1,5 +1,6 @@
 """Code rows: HumanEval, evalplus, and plain tests in their forms."""
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from ba_eval.benchmark.code_rows import code_problem, evalplus_rows
 from ba_eval.benchmark.definition import Definition
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, StdinTest
 from ba_eval.benchmark.source import Row
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 
 CODE = Definition(title="Mine", kind="code-function", prompt="{problem}")
@@ -91,7 +93,7 @@ def test_tests_that_cannot_be_read(data: dict[str, Any], says: str) -> None:
 def test_missing_evalplus_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("evalplus", "evalplus.data", "evalplus.data.humaneval", "evalplus.data.mbpp"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(InputError, match=r"pip install 'ba-eval\[evalplus\]'"):
+    with pytest.raises(InputError, match=re.escape(install_line("evalplus"))):
         list(evalplus_rows("humaneval_plus", "humaneval", None))
 
 

@@ -1,6 +1,7 @@
 """Engine arguments: names are checked without importing vLLM, values are passed on as they are."""
 
 import os
+import re
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from ba_eval.checkpoint import Checkpoint
 from ba_eval.engine import vllm_args
 from ba_eval.engine.vllm_args import cpu_defaults, known_arguments, model_args, parse_engine_args
+from ba_eval.environment import install_line
 from ba_eval.errors import InputError
 
 CHECKPOINT = Checkpoint(name="m", path="/m", weights="w", tokenizer_dir="/t", tokenizer_id="t", max_model_len=4096)
@@ -50,7 +52,7 @@ def test_the_names_are_those_of_vllm() -> None:
 
 def test_without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ba_eval.engine.vllm_args.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'ba-eval\[vllm\]'"):
+    with pytest.raises(InputError, match=re.escape(install_line("vllm"))):
         vllm_args.vllm_folder()
 
 
