@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 from ba_eval import __version__
 from ba_eval.errors import BaEvalError
-from ba_eval.yaml_file import nearest
 
 BAD_PATH = (
     errno.ENAMETOOLONG,
@@ -55,6 +54,8 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:  # told by the command itself, which knows its flags
+            from ba_eval.yaml_file import nearest
+
             flags = [flag for action in self._actions for flag in action.option_strings]
             meant = nearest(unknown[0].partition("=")[0], flags) if unknown[0].startswith("-") else ""
             self.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
