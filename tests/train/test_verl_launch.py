@@ -24,7 +24,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "c.yaml").write_text(
         f"model: {folder / 'model'}\nout: {folder / 'my out'}\ndata: {{source: p.jsonl, benchmarks: []}}\n"
-        "rule: balanced\nsteps: 7\nprompts: 2\ngroup: 4\ntrl: {learning_rate: 2.0e-6, beta: 0.0}\n"
+        "rule: balanced\nsteps: 7\nprompts: 2\ngroup: 4\nmax_response: 1024\ntrl: {learning_rate: 2.0e-6, beta: 0.0}\n"
         "launch: {num_processes: 16, num_machines: 2}\n"
     )
     return file_of(folder)
