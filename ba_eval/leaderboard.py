@@ -5,13 +5,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ba_eval.compare import ALPHA, align
-from ba_eval.measure import differences, measure, run_label
+from ba_eval.measure import differences, label, measure
 from ba_eval.records import PlannedModel
 from ba_eval.results import Cell, Results
 from ba_eval.stats import Estimate, holm, mean_interval, sign_flip_p
@@ -59,20 +58,17 @@ def leaderboard(runs: Sequence[Results]) -> list[Group]:
             key = json.dumps(measured, sort_keys=True)
             measures[key] = measured
             members.setdefault(key, []).append((results, model))
-    names = [model.name for results in runs for model in results.plan.models]
-    folders = [results.run for results in runs]
-    repeated = {name for name in names if names.count(name) > 1}
     order = sorted(members, key=lambda key: -len(members[key]))
     return [
         Group(
-            entries=tuple(_rank(members[key], repeated, folders)),
+            entries=tuple(_rank(members[key], runs)),
             differs=tuple(differences(measures[order[0]], measures[key])) if key != order[0] else (),
         )
         for key in order
     ]
 
 
-def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str], folders: Sequence[Path]) -> list[Entry]:
+def _rank(members: Sequence[tuple[Results, PlannedModel]], runs: Sequence[Results]) -> list[Entry]:
     cells = [
         [
             results.cells[model.name, benchmark.name]
@@ -86,7 +82,7 @@ def _rank(members: Sequence[tuple[Results, PlannedModel]], repeated: set[str], f
     of = dict(zip(known, ranks, strict=True))
     entries = [
         _entry(
-            f"{run_label(results.run, folders)}/{model.name}" if model.name in repeated else model.name,
+            label(results, model, runs),
             results,
             model,
             cells[number],

@@ -67,9 +67,13 @@ def differences(first: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]
     return found
 
 
-def run_label(run: Path, runs: Sequence[Path]) -> str:
-    """A run's folder name, or its path where another of the runs has the same name."""
-    return run.name if [other.name for other in runs].count(run.name) == 1 else str(run)
+def label(results: Results, model: PlannedModel, runs: Sequence[Results]) -> str:
+    """A model's name among those of the runs; where it stands twice with its run's folder name before it, or with the
+    folder's path where that name stands twice too."""
+    if sum(other.name == model.name for run in runs for other in run.plan.models) == 1:
+        return model.name
+    twice = sum(run.run.name == results.run.name for run in runs) > 1
+    return f"{results.run if twice else results.run.name}/{model.name}"
 
 
 def remedy(differing: Sequence[str]) -> str:
@@ -86,8 +90,6 @@ def join(runs: Sequence[Results]) -> Results:
     """
     if len(runs) == 1:
         return runs[0]
-    names = [model.name for results in runs for model in results.plan.models]
-    folders = [results.run for results in runs]
     first, measured = runs[0], measure(runs[0], runs[0].plan.models[0])
     models, cells = [], {}
     for results in runs:
@@ -98,7 +100,7 @@ def join(runs: Sequence[Results]) -> Results:
                     f"{model.name} of {results.run} was not measured as {first.plan.models[0].name} of {first.run}: "
                     f"{'; '.join(differing[:5])}; `ba-eval leaderboard` shows them in groups{remedy(differing)}"
                 )
-            name = f"{run_label(results.run, folders)}/{model.name}" if names.count(model.name) > 1 else model.name
+            name = label(results, model, runs)
             models.append(msgspec.structs.replace(model, name=name))
             for benchmark in results.plan.benchmarks:
                 cells[name, benchmark.name] = replace(results.cells[model.name, benchmark.name], model=models[-1])

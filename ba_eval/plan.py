@@ -172,16 +172,17 @@ def make_graders(config: RunConfig, benchmarks: list[Benchmark]) -> dict[str, Gr
     for benchmark in benchmarks:
         key = msgspec.json.encode(dict(benchmark.grader), order="sorted") if benchmark.kind == "math" else b"code"
         if key not in made:
-            made[key] = _math_grader(config, benchmark) if benchmark.kind == "math" else _code_grader(config)
+            made[key] = math_grader(benchmark, config.workers) if benchmark.kind == "math" else _code_grader(config)
         graders[benchmark.name] = made[key]
     return graders
 
 
-def _math_grader(config: RunConfig, benchmark: Benchmark) -> Grader:
+def math_grader(benchmark: Benchmark, workers: int | None) -> Grader:
+    """Makes the grader of a math benchmark, with the benchmark's own options."""
     from ba_eval.grade.math import MathGrader, MathOptions
 
     options = convert(dict(benchmark.grader), MathOptions, where=f"benchmark {benchmark.name}, grader")
-    return MathGrader(options, workers=config.workers or os.cpu_count() or 1)
+    return MathGrader(options, workers=workers or os.cpu_count() or 1)
 
 
 def _code_grader(config: RunConfig) -> Grader:

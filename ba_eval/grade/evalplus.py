@@ -191,15 +191,17 @@ class EvalplusJudge:
 
     def _calls(self, test: EvalplusTest, entry_point: str, expected: Sequence[Expected]) -> list[Call]:
         own_rule = (test.dataset, entry_point) in _ORACLES
+
+        def passes(output: Any, encoded: bytes | None) -> bytes | str | None:
+            if isinstance(output, Digest):
+                return output.sha256
+            return None if own_rule else encoded
+
         return [
             Call(
                 body,
                 max(LIMITS.cpu_seconds, REFERENCE_FACTOR * reference.cpu_seconds),
-                reference.output.sha256
-                if isinstance(reference.output, Digest)
-                else None
-                if own_rule
-                else reference.encoded,
+                passes(reference.output, reference.encoded),
             )
             for body, reference in zip(self._expected.bodies(test), expected, strict=True)
         ]

@@ -1,12 +1,11 @@
 """Judges files of model outputs: the work behind `ba-eval judge code` and `ba-eval judge --benchmark`."""
 
 import json
-import os
 import sys
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,10 +15,9 @@ from ba_eval.benchmark.load import Benchmark
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.errors import InputError
 from ba_eval.grade.code import CodeGrader
-from ba_eval.grade.math import MathGrader, MathOptions
 from ba_eval.grade.trial import encode_call
-from ba_eval.grade.verdict import Verdict
-from ba_eval.yaml_file import convert
+from ba_eval.grade.verdict import Grader, Verdict
+from ba_eval.plan import math_grader
 
 # Verdicts are written in the order of the file; so many may be under way ahead of the one that is written next.
 _AHEAD = 256
@@ -100,8 +98,10 @@ def judge_benchmark_file(
             raise InputError(f"{where}: needs `response`, a text")
         rows.append((str(id), row))
     results: dict[str, list[Verdict]] = defaultdict(list)
-    graders = _math_grader(benchmark, workers) if benchmark.kind == "math" else _code_grader(workers, level, unsafe)
-    with _output(out, path) as file, graders as grader:
+    grading = (
+        closing(math_grader(benchmark, workers)) if benchmark.kind == "math" else _code_grader(workers, level, unsafe)
+    )
+    with _output(out, path) as file, grading as grader:
         submitted = ((id, _submit(grader, problems[id], row)) for id, row in rows)
         for id, verdict in _in_order(submitted):
             _write(file, {"problem_id": id, "index": len(results[id])}, verdict)
@@ -243,12 +243,7 @@ def _code_grader(workers: int | None, level: int | None, unsafe: bool) -> Iterat
         grader.close()
 
 
-def _math_grader(benchmark: Benchmark, workers: int | None) -> MathGrader:
-    options = convert(dict(benchmark.grader), MathOptions, where=f"benchmark {benchmark.name}, grader")
-    return MathGrader(options, workers or os.cpu_count() or 1)
-
-
-def _submit(grader: CodeGrader | MathGrader, problem: Problem, row: Mapping[str, Any]) -> Future[Verdict]:
+def _submit(grader: Grader, problem: Problem, row: Mapping[str, Any]) -> Future[Verdict]:
     if isinstance(grader, CodeGrader) and row.get("solution") is not None:
         return grader.submit_program(problem, row["solution"])
     return grader.submit(problem, row["response"], str(row.get("finish_reason") or "stop"))

@@ -18,7 +18,7 @@ from ba_eval.grade.math.tokens import (
     Unreadable,
     names,
 )
-from ba_eval.grade.math.tree import Node, mapped, renamed, symbols
+from ba_eval.grade.math.tree import Node, renamed, symbols
 
 _ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
 _ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
@@ -97,7 +97,7 @@ class Commands(Atoms):
                 body = multiply(body, self.power())
         if lower[0] == "rel" and lower[2] == ("const", "i"):
             # The index i is no imaginary unit.
-            lower, body = _index(lower), _index(body)
+            lower, body = (renamed(node, ("const", "i"), ("sym", "i")) for node in (lower, body))
         return ("big", name, lower, upper, body)
 
     def run_of_letters(self) -> str:
@@ -234,20 +234,13 @@ def _builder(element: Node, condition: Node) -> Node:
         return condition
     shared = symbols(element) & symbols(condition)
     if len(shared) == 1 and "k" not in symbols(element) | symbols(condition):
-        element, condition = (
-            renamed(node, ("sym", shared.copy().pop()), ("sym", "k")) for node in (element, condition)
-        )
+        letter = ("sym", shared.pop())
+        element, condition = (renamed(node, letter, ("sym", "k")) for node in (element, condition))
     return ("tuple", "{", "}", element, _told(condition))
 
 
 def _told(condition: Node) -> Node:
     """A condition whose words count, as they do not of a unit: n even is not n odd."""
-    return (
-        ("tuple", "{", "}", condition[1], ("text", condition[2].removeprefix("is ")))
-        if condition[0] == "unit"
-        else condition
-    )
-
-
-def _index(node: Node) -> Node:
-    return ("sym", "i") if node == ("const", "i") else mapped(node, _index)
+    if condition[0] != "unit":
+        return condition
+    return ("tuple", "{", "}", condition[1], ("text", condition[2].removeprefix("is ")))

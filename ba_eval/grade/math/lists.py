@@ -7,7 +7,7 @@ from ba_eval.grade.math.forms import assigned
 from ba_eval.grade.math.tree import Node, children, renamed, symbols
 
 _MOST = 200
-_PARAMETERS = frozenset("kmnlj")
+PARAMETERS = frozenset("kmnlj")
 _PI = ("const", "pi")
 
 
@@ -66,7 +66,7 @@ def points(node: Node) -> Node:
 def same_parameter(gold: Node, answer: Node) -> Node:
     """Returns the answer with the gold's letter for the whole number that counts solutions: k pi is n pi."""
     mine, others = symbols(gold) - symbols(answer), symbols(answer) - symbols(gold)
-    if len(mine) != 1 or len(others) != 1 or not mine | others <= _PARAMETERS:
+    if len(mine) != 1 or len(others) != 1 or not mine | others <= PARAMETERS:
         return answer
     if not has_pi(gold) or not has_pi(answer):
         return answer

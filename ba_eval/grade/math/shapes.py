@@ -10,7 +10,7 @@ from ba_eval.grade.math.decide import readings_of, without_condition
 from ba_eval.grade.math.exact import TooLarge
 from ba_eval.grade.math.fingerprint import Fingerprint, Shape, Value, bounded
 from ba_eval.grade.math.forms import expanded, in_radians, is_equation, point, readings, simple
-from ba_eval.grade.math.lists import has_pi
+from ba_eval.grade.math.lists import PARAMETERS, has_pi
 from ba_eval.grade.math.numeric import NO_VALUE, context, evaluate, needed_precision
 from ba_eval.grade.math.regions import membership
 from ba_eval.grade.math.tree import Node, children, contains, operators, symbols
@@ -22,7 +22,6 @@ _NO_SCALAR = frozenset(
     {"text", "mod", "base", "ratio", "dots", "big", "call", "inter", "union", "minus", "rel", "tuple", "list", "set"}
 )
 _FIRST_ITEM = {"list": 1, "set": 1, "tuple": 3}
-_PARAMETERS = frozenset("kmnlj")
 
 
 def fingerprint(answer: str) -> Fingerprint | None:
@@ -60,7 +59,7 @@ def _shape(tree: Node) -> Shape | None:
     node = expanded(simple(tree))
     if node[0] == "tuple":
         node = point(node)
-    if has_units(node) or (symbols(node) & _PARAMETERS and has_pi(node)):
+    if has_units(node) or (symbols(node) & PARAMETERS and has_pi(node)):
         return None
     if node[0] == "rel" and node[1] == "in" and len(node) == 4:
         node = expanded(simple(node[3]))
