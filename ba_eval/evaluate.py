@@ -1,9 +1,10 @@
 """The flow of an evaluation: generate what is missing, record it at once, grade while the engine works."""
 
+import asyncio
 import queue
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -95,11 +96,15 @@ class Evaluation:
 
         Raises InputError for an address or a model that cannot be, MachineError where a server does not answer.
         """
-        from ba_eval.engine.server import ServerEngine
+        from ba_eval.engine.server import ServerClient
+
+        async def ask(model: str | None) -> None:
+            async with ServerClient(self.prepared.config.server, model):
+                pass
 
         for subject in self.prepared.subjects:
             if subject.checkpoint is None and self.lacks(subject):
-                ServerEngine(self.prepared.config.server, model=subject.model.path).close()
+                asyncio.run(ask(subject.model.path))
 
     def write_plan(self, old_plan: Plan | None) -> None:
         """Writes what is wanted, and says which samples of an earlier run are not reused, and why."""
@@ -146,7 +151,7 @@ class Evaluation:
         ready = deque(subject for subject in self.prepared.subjects if subject.fetched)
         on_hub = [subject.model for subject in self.prepared.subjects if not subject.fetched]
         inbox = events()
-        with closing(Prefetch()) as prefetch, closing(Grading(self._record_verdict)) as grading:
+        with closing(Prefetch()) as prefetch, closing(Grading(self._record_verdicts)) as grading:
             prefetch.start([(model.name, model.path) for model in on_hub], lambda *result: inbox.put(result))
             free, awaited = deque(lanes), len(on_hub)
             try:
@@ -158,7 +163,7 @@ class Evaluation:
                     if len(free) == len(lanes) and not awaited:
                         break
                     model, event = inbox.get()
-                    if isinstance(event, Completion):
+                    if isinstance(event, list):
                         self._take(model, event, grading)
                     elif isinstance(event, Fetched):
                         awaited -= 1
@@ -200,16 +205,22 @@ class Evaluation:
         requests = self._requests(subject, prompts)
         lane.start(subject, requests, max(lengths, default=0), more=more, on_engine=self.note_engine, events=inbox)
 
-    def _take(self, model: str, completion: Completion, grading: Grading) -> None:
-        """Records a finished sample and hands it to its grader."""
-        name, problem_id, index = _unpack(completion.id)
-        sample = self._sample(model, name, problem_id, index, completion)
-        self.run.append(model, name, sample)
-        self.progress.sample(model, name, completion)
-        self.samples += 1
-        self.tokens += completion.completion_tokens
-        if sample.finish_reason != "error":
-            grading.submit(model, name, self.tasks[name].problems[problem_id], sample, self.prepared.graders[name])
+    def _take(self, model: str, completions: Sequence[Completion], grading: Grading) -> None:
+        """Records finished samples and hands them to their graders."""
+        samples: defaultdict[str, list[Sample]] = defaultdict(list)
+        for completion in completions:
+            name, problem_id, index = _unpack(completion.id)
+            samples[name].append(self._sample(model, name, problem_id, index, completion))
+        for name, finished in samples.items():  # all are recorded before anything else
+            self.run.append(model, name, finished)
+        for name, finished in samples.items():
+            grader, problems = self.prepared.graders[name], self.tasks[name].problems
+            for sample in finished:
+                self.progress.sample(model, name, sample)
+                self.tokens += sample.completion_tokens
+                if sample.finish_reason != "error":
+                    grading.submit(model, name, problems[sample.problem_id], sample, grader)
+        self.samples += len(completions)
 
     def _end(self, model: str, error: BaseException | None) -> None:
         """A model is done, or failed, which does not stop the others."""
@@ -248,8 +259,8 @@ class Evaluation:
                     break
                 with suppress(queue.Empty):
                     model, event = inbox.get(timeout=0.05)
-                    if isinstance(event, Completion) and event.error is None:
-                        self._take(model, event, grading)
+                    if isinstance(event, list):
+                        self._take(model, [made for made in event if made.error is None], grading)
             grading.drain(max(0.0, deadline - time.monotonic()))
 
     def _requests(self, subject: Subject, prompts: Mapping[str, Mapping[str, list[int]]]) -> Iterator[Request]:
@@ -291,9 +302,14 @@ class Evaluation:
             error=completion.error,
         )
 
-    def _record_verdict(self, graded: Graded) -> None:
-        self.run.append(graded.model, graded.benchmark, graded.record)
-        self.progress.verdict(graded.model, graded.benchmark, graded.record.outcome)
+    def _record_verdicts(self, finished: list[Graded]) -> None:
+        records: defaultdict[tuple[str, str], list[VerdictRecord]] = defaultdict(list)
+        for graded in finished:
+            records[graded.model, graded.benchmark].append(graded.record)
+        for (model, name), verdicts in records.items():
+            self.run.append(model, name, verdicts)
+            for verdict in verdicts:
+                self.progress.verdict(model, name, verdict.outcome)
 
     def _drop_unusable(self, model: str, benchmark: str) -> None:
         """Removes failed samples, failed verdicts and verdicts of another grader version, to make them again."""

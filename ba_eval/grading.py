@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ba_eval.benchmark.problem import Problem
@@ -25,15 +26,15 @@ class Graded:
 
 
 class Grading:
-    """Hands samples to graders; one thread of its own passes each verdict on to `record`, in any order.
+    """Hands samples to graders; one thread of its own passes the verdicts on to `record`, in any order.
 
-    What `record` raises (a full disk) is raised again by the next `submit` or `drain`.
+    `record` gets lists of what came together. What it raises (a full disk) is raised again by the next `submit` or
+    `drain`.
     """
 
-    def __init__(self, record: Callable[[Graded], None]) -> None:
+    def __init__(self, record: Callable[[list[Graded]], None]) -> None:
         self._record = record
         self._done: queue.SimpleQueue[tuple[str, str, Sample, str, Future[Verdict]] | None] = queue.SimpleQueue()
-        self._places = threading.Semaphore(MAX_WAITING)
         self._waiting = 0
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
@@ -42,10 +43,10 @@ class Grading:
 
     def submit(self, model: str, benchmark: str, problem: Problem, sample: Sample, grader: Grader) -> None:
         """Starts grading one sample; waits where too many are under way."""
-        while not self._places.acquire(timeout=1.0):
-            self._raise_failure()
-        self._raise_failure()
         with self._changed:
+            while self._waiting >= MAX_WAITING and self._failure is None:
+                self._changed.wait(1.0)
+            self._raise_failure()
             self._waiting += 1
         future = grader.submit(problem, sample.text, sample.finish_reason)
         future.add_done_callback(lambda done: self._done.put((model, benchmark, sample, grader.version, done)))
@@ -68,16 +69,27 @@ class Grading:
         self._writer.join()
 
     def _write(self) -> None:
-        while (item := self._done.get()) is not None:
-            model, benchmark, sample, version, future = item
+        open = True
+        while open:
+            items = [self._done.get()]
+            with suppress(queue.Empty):
+                while True:
+                    items.append(self._done.get_nowait())
+            if None in items:
+                open = False
+            finished = [item for item in items if item is not None]
             try:
-                if self._failure is None:
-                    self._record(Graded(model, benchmark, verdict_record(sample, version, future)))
+                if finished and self._failure is None:
+                    self._record(
+                        [
+                            Graded(model, benchmark, verdict_record(sample, version, future))
+                            for model, benchmark, sample, version, future in finished
+                        ]
+                    )
             except BaseException as error:
                 self._failure = error
-            self._places.release()
             with self._changed:
-                self._waiting -= 1
+                self._waiting -= len(finished)
                 self._changed.notify_all()
 
     def _raise_failure(self) -> None:

@@ -18,8 +18,8 @@ from ba_eval.engine.vllm_args import DETERMINISTIC
 from ba_eval.plan import Subject
 from ba_eval.prefetch import Fetched
 
-_WAITING = 1024
-"""Completions that may wait to be recorded; past that, engines wait, so that memory stays flat."""
+_WAITING = 16
+"""Lists of completions that may wait to be recorded; past that, engines wait, so that memory stays flat."""
 _LOOK_SECONDS = 0.5
 
 
@@ -31,7 +31,7 @@ class Ended:
     error: BaseException | None
 
 
-Events = queue.Queue[tuple[str, Completion | Ended | Fetched]]
+Events = queue.Queue[tuple[str, list[Completion] | Ended | Fetched]]
 """Model name, and what came of it. One thread takes them all, so that records have one writer."""
 
 
@@ -90,8 +90,8 @@ class Lane:
         """
         name = subject.model.name
 
-        def put(event: Completion | Ended) -> None:
-            while not self._closed or isinstance(event, Completion):
+        def put(event: list[Completion] | Ended) -> None:
+            while not self._closed or isinstance(event, list):
                 with suppress(queue.Full):
                     events.put((name, event), timeout=_LOOK_SECONDS)
                     return
@@ -100,9 +100,9 @@ class Lane:
             error: BaseException | None = None
             started, loading = time.monotonic(), self.seconds_loading
             try:
-                with closing(self._completions(subject, requests, max_model_len, more, on_engine)) as completions:
-                    for completion in completions:
-                        put(completion)
+                with closing(self._completions(subject, requests, max_model_len, more, on_engine)) as stream:
+                    for completions in stream:
+                        put(completions)
             except BaseException as problem:
                 error = problem
             self.seconds_generating += time.monotonic() - started - (self.seconds_loading - loading)
@@ -134,7 +134,7 @@ class Lane:
         max_model_len: int,
         more: bool,
         on_engine: Callable[[str, Engine], None],
-    ) -> Generator[Completion, None, None]:
+    ) -> Generator[list[Completion], None, None]:
         if subject.checkpoint is None:
             yield from self._from_server(subject, requests, on_engine)
             return
@@ -154,7 +154,7 @@ class Lane:
 
     def _from_server(
         self, subject: Subject, requests: Iterable[Request], on_engine: Callable[[str, Engine], None]
-    ) -> Iterator[Completion]:
+    ) -> Iterator[list[Completion]]:
         from ba_eval.engine.server_child import ServerChild
 
         config = self._config

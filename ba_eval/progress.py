@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from ba_eval.engine.request import Completion
+from ba_eval.records import Sample
 
 # Before that share of what is ahead is made, most of the work done is in samples not finished: no time is told.
 _TOLD = 0.1
@@ -90,14 +90,14 @@ class RunProgress:
             assert self._live is not None
             self._live.remove_task(bar)
 
-    def sample(self, model: str, benchmark: str, completion: Completion) -> None:
+    def sample(self, model: str, benchmark: str, sample: Sample) -> None:
         """Counts a finished sample."""
         counts = self._models[model].counts[benchmark]
         counts.done += 1
         counts.made += 1
-        counts.cut += completion.finish_reason == "length"
-        counts.errors += completion.finish_reason == "error"
-        counts.tokens += completion.completion_tokens
+        counts.cut += sample.finish_reason == "length"
+        counts.errors += sample.finish_reason == "error"
+        counts.tokens += sample.completion_tokens
         self._show(model, benchmark)
 
     def verdict(self, model: str, benchmark: str, outcome: str) -> None:

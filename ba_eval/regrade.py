@@ -72,9 +72,10 @@ def _regrade_task(
     name = task.benchmark.name
     after: dict[tuple[str, int], VerdictRecord] = {}
 
-    def keep(graded: Graded) -> None:
-        after[graded.record.problem_id, graded.record.index] = graded.record
-        progress.verdict(model, name, graded.record.outcome)
+    def keep(finished: list[Graded]) -> None:
+        for graded in finished:
+            after[graded.record.problem_id, graded.record.index] = graded.record
+            progress.verdict(model, name, graded.record.outcome)
 
     with closing(Grading(keep)) as grading:
         for sample in run.samples(model, name):

@@ -1,10 +1,10 @@
 """The run folder: appended records that survive kill -9 and a full disk, one writer at a time."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -76,14 +76,17 @@ class RunFolder:
             (self.path / "run.lock").unlink()
             self.path.rmdir()
 
-    def append(self, model: str, benchmark: str, record: Sample | VerdictRecord) -> None:
-        """Appends one record. Raises StoreError where it cannot be written whole; the file stays sound."""
-        which = (type(record), model, benchmark)
+    def append(self, model: str, benchmark: str, records: Sequence[Sample] | Sequence[VerdictRecord]) -> None:
+        """Appends records of one kind, at least one, in one write.
+
+        Raises StoreError where they cannot be written; the file stays sound, with those that had room.
+        """
+        which = (type(records[0]), model, benchmark)
         appender = self._appenders.get(which)
         if appender is None:
-            path = records_path(self.path, "samples" if isinstance(record, Sample) else "verdicts", model, benchmark)
-            appender = self._appenders[which] = _Appender(path)
-        appender.append(_encoder.encode(record) + b"\n")
+            what: Literal["samples", "verdicts"] = "samples" if which[0] is Sample else "verdicts"
+            appender = self._appenders[which] = _Appender(records_path(self.path, what, model, benchmark))
+        appender.append(_encoder.encode_lines(records))
 
     def samples(self, model: str, benchmark: str) -> Iterator[Sample]:
         """Yields the samples on disk, of all keys."""
@@ -150,17 +153,18 @@ class _Appender:
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror}") from None
 
-    def append(self, line: bytes) -> None:
-        rest = memoryview(line)
+    def append(self, lines: bytes) -> None:
+        written = 0
         try:
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            while written < len(lines):
+                written += self._file.write(memoryview(lines)[written:])
         except OSError as error:
+            self._size += lines.rfind(b"\n", 0, written) + 1  # whole lines stay
             self._file.truncate(self._size)
             raise StoreError(
                 f"{self._path}: cannot be written: {error.strerror}; make room and run the same command again"
             ) from None
-        self._size += len(line)
+        self._size += written
 
     def close(self) -> None:
         self._file.close()

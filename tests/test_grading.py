@@ -51,7 +51,7 @@ def sample(index: int, text: str) -> Sample:
 
 def run(texts: list[str]) -> tuple[list[Graded], PoolGrader]:
     records: list[Graded] = []
-    grading, grader = Grading(records.append), PoolGrader()
+    grading, grader = Grading(records.extend), PoolGrader()
     for i, text in enumerate(texts):
         grading.submit("m", "b", Problem("p", "?", golds=("1",)), sample(i, text), grader)
     assert grading.drain() == 0
@@ -75,7 +75,7 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_full_disk_reaches_the_caller() -> None:
-    def record(graded: Graded) -> None:
+    def record(finished: list[Graded]) -> None:
         raise OSError(28, "No space left on device")
 
     grading, grader = Grading(record), PoolGrader()
@@ -86,7 +86,7 @@ def test_a_full_disk_reaches_the_caller() -> None:
 
 
 def test_drain_gives_up_in_time() -> None:
-    grading, grader = Grading(lambda graded: None), PoolGrader()
+    grading, grader = Grading(lambda finished: None), PoolGrader()
     gate = threading.Event()
     grader.grade = lambda problem, response: (gate.wait(10), Verdict("wrong", "x"))[1]  # type: ignore[method-assign]
     grading.submit("m", "b", Problem("p", "?"), sample(0, "1"), grader)

@@ -1,7 +1,6 @@
 """A lane: one engine at a time in a thread of its own, which can be ended at any moment."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,13 @@ def lane_for(out: Path, **options: Any) -> Lane:
 SUBJECT = Subject(PlannedModel(name="m", path="m", weights="w"), "p", CHECKPOINT)
 
 
-def taken(inbox: Events, count: int) -> Iterator[Completion | Any]:
-    for _ in range(count):
-        yield inbox.get(timeout=20)[1]
+def taken(inbox: Events, count: int) -> list[Completion | Any]:
+    """`count` completions and ends, as they came."""
+    found: list[Any] = []
+    while len(found) < count:
+        event = inbox.get(timeout=20)[1]
+        found += event if isinstance(event, list) else [event]
+    return found
 
 
 def start(lane: Lane, inbox: Events, asked: Any, subject: Subject = SUBJECT, *, more: bool = False) -> None:

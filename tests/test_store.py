@@ -37,7 +37,7 @@ def indices(run: Path) -> list[int]:
 def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str, name: str) -> None:
     folder = tmp_path_factory.mktemp("run")
     with RunFolder(folder / "r") as run:
-        run.append("model/" + name, "b", sample(0, text))
+        run.append("model/" + name, "b", [sample(0, text)])
         assert [s.text for s in run.samples("model/" + name, "b")] == [text]
     assert len(list((folder / "r" / "samples").iterdir())) == 1  # no name leads out of its folder
 
@@ -45,13 +45,13 @@ def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, text: str
 @pytest.mark.parametrize("torn", [b'{"key":"k","prob', b"x" * 200_000, b""])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: bytes) -> None:
     with RunFolder(tmp_path / "r") as run:
-        run.append("m", "b", sample(0))
-        run.append("m", "b", sample(1))
+        run.append("m", "b", [sample(0)])
+        run.append("m", "b", [sample(1)])
     path = records_path(tmp_path / "r", "samples", "m", "b")
     path.write_bytes(path.read_bytes() + torn)
     assert indices(tmp_path / "r") == [0, 1]
     with RunFolder(tmp_path / "r") as run:
-        run.append("m", "b", sample(2))
+        run.append("m", "b", [sample(2)])
     assert indices(tmp_path / "r") == [0, 1, 2]
 
 
@@ -69,28 +69,31 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
         list(read_records(path, Sample))
 
 
-def _fill(folder: Path, limit: int) -> None:
-    """Writes until the file size limit (a stand-in for a full disk that the kernel enforces) stops it."""
+def _fill(folder: Path, limit: int, together: int) -> None:
+    """Writes `together` records at once until the file size limit, which the kernel enforces like a full disk's end."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     with RunFolder(folder) as run:
         try:
-            for i in range(1000):
-                run.append("m", "b", sample(i, "y" * 300))
+            for i in range(0, 1000, together):
+                run.append("m", "b", [sample(j, "y" * 300) for j in range(i, i + together)])
         except StoreError as error:
             assert "make room and run the same command again" in str(error)
             os._exit(7)
     os._exit(0)
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
-    process = multiprocessing.get_context("fork").Process(target=_fill, args=(tmp_path / "r", 10_000))
+@pytest.mark.parametrize("together", [1, 7, 1000])
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path, together: int) -> None:
+    """And all of those that had room."""
+    process = multiprocessing.get_context("fork").Process(target=_fill, args=(tmp_path / "r", 10_000, together))
     process.start()
     process.join()
     assert process.exitcode == 7
     raw = records_path(tmp_path / "r", "samples", "m", "b").read_bytes()
     assert raw.endswith(b"}\n")
     assert indices(tmp_path / "r") == list(range(raw.count(b"\n")))
+    assert len(raw) + len(raw) // raw.count(b"\n") > 10_000
 
 
 def test_one_writer(tmp_path: Path) -> None:
@@ -135,7 +138,7 @@ def test_nothing_is_left_of_a_refused_run(tmp_path: Path) -> None:
 def test_drop_keeps_the_rest(tmp_path: Path) -> None:
     with RunFolder(tmp_path / "r") as run:
         for i in range(5):
-            run.append("m", "b", sample(i))
+            run.append("m", "b", [sample(i)])
         assert run.drop("m", "b", Sample, lambda s: s.index in (1, 3)) == 2
         assert [s.index for s in run.samples("m", "b")] == [0, 2, 4]
         verdict = VerdictRecord(key="k", problem_id="p", index=0, outcome="wrong", reason="x", grader="g 1")

@@ -73,24 +73,27 @@ class Child:
         self._log_path = log_path
         self.send(Start(args=args, adapter=adapter, log_path=str(log_path)))
 
-    def send(self, message: Any) -> None:
-        """Sends a message. Where the child is dead, `receive` says so once all that it finished has been taken."""
+    def send(self, *messages: Any) -> None:
+        """Sends messages. Where the child is dead, `receive` says so once all that it finished has been taken."""
         with contextlib.suppress(OSError):
-            send(self._channel, message)
+            send(self._channel, *messages)
 
-    def receive(self, timeout: float | None) -> Any:
-        """Returns its next message. Raises what a failure, its death, or silence for `timeout` seconds means."""
+    def receive(self, timeout: float | None) -> list[Any]:
+        """Returns its next messages, one at least.
+
+        Raises what a failure, its death, or silence for `timeout` seconds means.
+        """
         try:
-            message = self._inbox.get(timeout=timeout)
+            messages = self._inbox.get(timeout=timeout)
         except queue.Empty:
             raise MachineError(
                 f"{self._name}: the engine made no token for {timeout:.0f} s and was given up{self._last_lines()}"
             ) from None
-        if message is None:
+        if messages is None:
             raise self._death()
-        if isinstance(message, Failed):
-            raise self._failure(message)
-        return message
+        if isinstance(messages, Failed):
+            raise self._failure(messages)
+        return list(messages)
 
     def close(self) -> None:
         """Ends it and everything it started. Safe to call twice, and at any moment."""
@@ -120,8 +123,12 @@ class Child:
 
     def _read(self) -> None:
         """Always drains the channel, so that the engine never waits for a parent that is busy grading."""
-        for message in receive(self._channel, FromChild):
-            self._inbox.put(message)
+        for messages in receive(self._channel, FromChild):
+            failure = messages.pop() if isinstance(messages[-1], Failed) else None  # the last that a child says
+            if messages:
+                self._inbox.put(messages)
+            if failure is not None:
+                self._inbox.put(failure)
         self._inbox.put(None)
 
     def _failure(self, message: Failed) -> BaEvalError:

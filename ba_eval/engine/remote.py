@@ -25,7 +25,7 @@ class RemoteEngine:
         self._child, self._stall_seconds = child, stall_seconds
         self._serial = itertools.count()
         try:
-            ready = child.receive(timeout=None)
+            (ready,) = child.receive(timeout=None)
             assert isinstance(ready, Ready)
         except BaseException:
             self.close()
@@ -33,8 +33,8 @@ class RemoteEngine:
         self.info: Mapping[str, Any] = ready.info
         self._window = 2 * ready.slots
 
-    def generate(self, requests: Iterable[Request]) -> Generator[Completion, None, None]:
-        """Yields one completion per request as it finishes.
+    def generate(self, requests: Iterable[Request]) -> Generator[list[Completion], None, None]:
+        """Yields completions as they finish, one per request, in lists of what came together.
 
         Raises MachineError when the engine dies, or makes no token for `stall_seconds`.
         """
@@ -42,16 +42,21 @@ class RemoteEngine:
         waiting: dict[str, str] = {}  # our id -> the caller's: unique even over calls that were given up
         try:
             while True:
+                asked = []
                 for request in itertools.islice(source, self._window - len(waiting)):
                     serial = str(next(self._serial))
                     waiting[serial] = request.id
-                    self._child.send(Ask(msgspec.structs.replace(request, id=serial)))
+                    asked.append(Ask(msgspec.structs.replace(request, id=serial)))
                 if not waiting:
                     return
-                message = self._child.receive(timeout=self._stall_seconds)
-                if isinstance(message, Done) and message.completion.id in waiting:
-                    caller_id = waiting.pop(message.completion.id)
-                    yield msgspec.structs.replace(message.completion, id=caller_id)
+                self._child.send(*asked)
+                finished = [
+                    msgspec.structs.replace(message.completion, id=waiting.pop(message.completion.id))
+                    for message in self._child.receive(timeout=self._stall_seconds)
+                    if isinstance(message, Done) and message.completion.id in waiting
+                ]
+                if finished:
+                    yield finished
         finally:
             if waiting:
                 self._child.send(Abort())

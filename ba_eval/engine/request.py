@@ -61,8 +61,8 @@ class Engine(Protocol):
     info: Mapping[str, Any]
     """Engine name and version, dtype, device, maximum model length: goes into `environment.json`."""
 
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Yields one completion per request as it finishes.
+    def generate(self, requests: Iterable[Request]) -> Iterator[list[Completion]]:
+        """Yields completions as they finish, one per request, in lists of what came together.
 
         Raises `MachineError` with the engine's last lines when the engine dies; what was yielded stays valid.
         """

@@ -15,8 +15,10 @@ RESTARTS_ISOLATING = 12
 
 def generate(
     start: Callable[[int | None], Engine], requests: Iterable[Request], note: Callable[[str], None]
-) -> Iterator[Completion]:
-    """Yields one completion per request; each death of the engine costs the samples in flight, made again later.
+) -> Iterator[list[Completion]]:
+    """Yields completions, one per request, in lists of what came together.
+
+    Each death of the engine costs the samples in flight, made again later.
 
     `start(max_num_seqs)` starts an engine, with its own batch size where None. After a death the batch size is halved
     and what was in flight waits until the rest is done; then it runs in halves, until a request that kills the engine
@@ -36,10 +38,11 @@ def generate(
             try:
                 if engine is None:
                     engine = start(batch)
-                for completion in engine.generate(_noting(group, handed)):
-                    del handed[completion.id]
+                for completions in engine.generate(_noting(group, handed)):
+                    for completion in completions:
+                        del handed[completion.id]
                     completed, in_a_row = True, 0
-                    yield completion
+                    yield completions
                 isolating = True
                 continue
             except MachineError as error:
@@ -53,7 +56,7 @@ def generate(
                     deaths_alone[suspects[0].id] += 1
                     # Twice, because something else may have killed the engine just then.
                     if deaths_alone[suspects[0].id] > (1 if completed else RESTARTS):
-                        yield failed(suspects.pop(), f"the engine died each time this request ran: {error}"[:2000])
+                        yield [failed(suspects.pop(), f"the engine died each time this request ran: {error}"[:2000])]
                         in_a_row = 0
                 if in_a_row > (RESTARTS_ISOLATING if isolating else RESTARTS):
                     raise

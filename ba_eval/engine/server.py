@@ -1,30 +1,32 @@
-"""Any OpenAI-compatible server: the same requests over HTTP, many in flight, balanced over several addresses."""
+"""Any OpenAI-compatible server: requests over HTTP, many in flight, balanced over several addresses."""
 
 import asyncio
 import contextlib
 import functools
 import itertools
 import os
-import queue
 import random
-import threading
+import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import certifi
 import msgspec
+import pycurl  # of the clients of good repute, the one that costs least CPU time a request: half of aiohttp's
 
 from ba_eval.engine.request import Completion, Request, failed
 from ba_eval.engine.server_api import Answer, Body, Refused, Unusable, base_url, choose_model, read_answer
 from ba_eval.engine.thinking import find_stop
-from ba_eval.errors import BaEvalError, InputError, MachineError
+from ba_eval.errors import InputError, MachineError
 
 CONCURRENCY = 128
 API_KEY_VARIABLES = ("BA_EVAL_API_KEY", "OPENAI_API_KEY")
 _MAX_WAIT = 30.0
+_MAX_REDIRECTS = 10
 
 
 @dataclass
@@ -37,12 +39,15 @@ class _Address:
     last_good: float = 0.0
 
 
-class ServerEngine:
-    """Asks one or several servers for chat completions.
+class ServerClient:
+    """Asks one or several servers for chat completions; belongs to one event loop, as an async context manager.
 
     Requests must have `messages`; the server applies its own chat template. A request is sent again, with growing
     waits, where the server is busy (429), failing (5xx), silent, or breaks off half-way.
     """
+
+    info: Mapping[str, Any]
+    """The engine's name, the addresses, the model, the server's version, the requests in flight at most."""
 
     def __init__(
         self,
@@ -55,85 +60,90 @@ class ServerEngine:
         give_up_seconds: float = 300.0,
         backoff_seconds: float = 0.5,
     ) -> None:
-        """Asks each server which models it has.
-
-        `model`: the id to ask for; may be left out where the server has one model. `concurrency`: requests in flight
+        """`model`: the id to ask for; may be left out where the server has one model. `concurrency`: requests in flight
         over all servers (128 a server). `timeout_seconds`: of one request. `give_up_seconds`: how long a request is
         tried again while nothing succeeds. The API key comes from BA_EVAL_API_KEY or OPENAI_API_KEY.
-        Raises InputError for an address or a model that cannot be, MachineError where a server does not answer.
+        Raises InputError for an address that cannot be.
         """
         if not urls:
             raise InputError("--server: give at least one URL")
         self._addresses = [_Address(base_url(url)) for url in urls]
+        self._model, self._template_args = model, dict(template_args or {})
         self._concurrency = concurrency or CONCURRENCY * len(urls)
-        self._give_up, self._backoff = give_up_seconds, backoff_seconds
-        self._results: queue.SimpleQueue[Completion | BaseException] = queue.SimpleQueue()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._client = self._call(self._make_client(timeout_seconds))
+        self._timeout, self._give_up, self._backoff = timeout_seconds, give_up_seconds, backoff_seconds
+
+    async def __aenter__(self) -> "ServerClient":
+        """Asks each server which models it has.
+
+        Raises InputError for a model that cannot be, MachineError where a server does not answer.
+        """
+        self._transfers = pycurl.AsyncCurlMulti(close_handles=True)
+        self._transfers.setopt(pycurl.M_MAXCONNECTS, 2 * self._concurrency)
         try:
-            model, version = self._call(self._probe(model))
+            model, version = await self._probe()
         except BaseException:
-            self.close()
+            await self._transfers.aclose()
             raise
-        self._body = Body(model=model, template_args=dict(template_args or {}))
-        self.info: Mapping[str, Any] = {
+        self._body = Body(model=model, template_args=self._template_args)
+        self.info = {
             "engine": "server",
             "urls": [address.url for address in self._addresses],
             "model": model,
             "version": version,
             "concurrency": self._concurrency,
         }
+        return self
 
-    def submit(self, request: Request) -> None:
-        """Sends a request as soon as there is room; `take` returns its completion."""
-        self._loop.call_soon_threadsafe(self._begin, request)
+    async def __aexit__(self, *_: object) -> None:
+        """Drops what is in flight and closes the connections."""
+        await self._transfers.aclose()
 
-    def take(self) -> Completion:
-        """Waits for the next completion of those submitted.
+    async def serve(self, requests: "asyncio.Queue[Request]", done: Callable[[Completion], None]) -> None:
+        """Answers requests as they come, `concurrency` at once, until it is cancelled.
 
         Raises MachineError that names the server and its last answer where none of the servers can be used any more,
         InputError where the server refuses the API key, the model or a sampling parameter.
         """
-        result = self._results.get()
-        if isinstance(result, BaseException):
-            raise result
-        return result
 
-    def close(self) -> None:
-        """Drops what is in flight and closes the connections."""
-        if self._loop.is_closed():
-            return
-        with contextlib.suppress(Exception):
-            self._call(self._cancel())
-            self._call(self._client.close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(timeout=5.0)
-        self._loop.close()
+        async def work() -> None:
+            curl = self._handle()
+            while True:
+                done(await self._complete(curl, await requests.get()))
 
-    async def _make_client(self, timeout: float) -> Any:
-        # httpx, used elsewhere, costs several times the CPU time a request with many in flight.
-        import aiohttp
+        workers = [asyncio.create_task(work()) for _ in range(self._concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
 
-        key = next((os.environ[name] for name in API_KEY_VARIABLES if os.environ.get(name)), None)
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0)),
-            headers={"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})},
-        )
+    def _handle(self) -> Any:
+        """What makes one transfer after the other."""
+        curl = pycurl.Curl()
+        key = next((os.environ[name].strip() for name in API_KEY_VARIABLES if os.environ.get(name)), None)
+        headers = ["Content-Type: application/json", "Expect:", *([f"Authorization: Bearer {key}"] if key else [])]
+        curl.setopt(pycurl.HTTPHEADER, headers)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        curl.setopt(pycurl.FOLLOWLOCATION, 1)
+        curl.setopt(pycurl.MAXREDIRS, _MAX_REDIRECTS)
+        curl.setopt(pycurl.POSTREDIR, pycurl.REDIR_POST_ALL)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.TCP_KEEPALIVE, 1)  # a long response sends nothing for minutes
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(1000 * min(self._timeout, 10.0)))
+        curl.setopt(pycurl.TIMEOUT_MS, int(1000 * self._timeout))
+        trusted = ssl.get_default_verify_paths()  # of the system, or SSL_CERT_FILE and SSL_CERT_DIR
+        curl.setopt(pycurl.CAINFO, trusted.cafile or certifi.where())
+        if trusted.capath:
+            curl.setopt(pycurl.CAPATH, trusted.capath)
+        return curl
 
-    def _call(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    # In the event loop's thread
-
-    async def _probe(self, model: str | None) -> tuple[str, str | None]:
+    async def _probe(self) -> tuple[str, str | None]:
         """Finds the model's id on every server, and the first server's version."""
+        curl, model = self._handle(), self._model
         for address in self._addresses:
             try:
-                status, _, content = await self._fetch(f"{address.url}/models")
+                status, _, content = await self._fetch(curl, f"{address.url}/models")
             except Unusable as fault:
                 raise MachineError(f"{address.url}: {fault}; is the server running there?") from None
             if status in (401, 403):
@@ -142,48 +152,26 @@ class ServerEngine:
         assert model is not None
         version = None
         with contextlib.suppress(Unusable, msgspec.DecodeError, KeyError, TypeError):
-            _, _, content = await self._fetch(f"{self._addresses[0].url.removesuffix('/v1')}/version")
+            _, _, content = await self._fetch(curl, f"{self._addresses[0].url.removesuffix('/v1')}/version")
             version = str(msgspec.json.decode(content)["version"])
         return model, version
 
-    async def _fetch(self, url: str, body: bytes | None = None) -> tuple[int, Mapping[str, str], bytes]:
-        """One HTTP request. Returns (status, headers, body); raises Unusable where no whole answer comes."""
-        import aiohttp
-
+    async def _fetch(self, curl: Any, url: str, body: bytes | None = None) -> tuple[int, float, bytes]:
+        """One HTTP request. Returns (status, seconds to wait before the next, body); raises Unusable where no whole
+        answer comes."""
+        content: list[bytes] = []
+        curl.setopt(pycurl.URL, url.encode())
+        curl.setopt(pycurl.PROXY, _proxy(url))
+        curl.setopt(pycurl.WRITEFUNCTION, content.append)
+        if body is not None:
+            curl.setopt(pycurl.POSTFIELDS, body)
         try:
-            method = "GET" if body is None else "POST"
-            async with self._client.request(method, url, data=body, proxy=_proxy(url)) as response:
-                return response.status, response.headers, await response.read()
-        except asyncio.TimeoutError as error:
-            raise Unusable(f"no answer in time ({type(error).__name__})", server_down=True) from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            what = str(error) or type(error).__name__
-            raise Unusable(f"no answer ({what})", server_down=True) from None
+            await self._transfers.perform(curl)
+        except pycurl.error as error:
+            raise Unusable(f"no answer ({error.args[-1]})", server_down=True) from None
+        return curl.getinfo(pycurl.RESPONSE_CODE), float(curl.getinfo(pycurl.RETRY_AFTER)), b"".join(content)
 
-    def _begin(self, request: Request) -> None:
-        if not self._tasks:
-            self._slots = asyncio.Semaphore(self._concurrency)
-        task = self._loop.create_task(self._serve(request, self._results))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _cancel(self) -> None:
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _serve(self, request: Request, results: "queue.SimpleQueue[Any]") -> None:
-        try:
-            async with self._slots:
-                results.put(await self._complete(request))
-        except asyncio.CancelledError:
-            raise
-        except BaEvalError as error:
-            results.put(error)
-        except Exception as error:  # a fault of ours must not leave the caller waiting for ever
-            results.put(MachineError(f"{self._addresses[0].url}: {type(error).__name__}: {error}"))
-
-    async def _complete(self, request: Request) -> Completion:
+    async def _complete(self, curl: Any, request: Request) -> Completion:
         """Sends one request until it is answered. Raises what ends the whole run."""
         started = time.monotonic()
         for attempt in itertools.count():
@@ -191,7 +179,7 @@ class ServerEngine:
             address.in_flight += 1
             sent, length_name = time.monotonic(), self._body.length_name
             try:
-                answer = await self._ask(address, request)
+                answer = await self._ask(curl, address, request)
             except Refused as refusal:
                 if self._body.adapt(refusal, length_name):
                     continue
@@ -235,19 +223,18 @@ class ServerEngine:
             wait = min(_MAX_WAIT, self._backoff * 2 ** min(address.failures - 1, 10))
             address.retry_at = time.monotonic() + wait
 
-    async def _ask(self, address: _Address, request: Request) -> Answer:
-        return read_answer(
-            address.url, *await self._fetch(f"{address.url}/chat/completions", self._body.encode(request))
-        )
+    async def _ask(self, curl: Any, address: _Address, request: Request) -> Answer:
+        body = self._body.encode(request)
+        return read_answer(address.url, *await self._fetch(curl, f"{address.url}/chat/completions", body))
 
 
 @functools.cache
-def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address; the client would look it up for each request."""
+def _proxy(url: str) -> str:
+    """The proxy that the environment names for an address, as Python's own clients find it; empty for none."""
     parts = urlsplit(url)
     if not parts.hostname or proxy_bypass(parts.netloc.rpartition("@")[2]):
-        return None
-    return getproxies().get(parts.scheme)
+        return ""
+    return getproxies().get(parts.scheme, "")
 
 
 def _completion(request: Request, answer: Answer, seconds: float) -> Completion:

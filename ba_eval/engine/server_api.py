@@ -1,7 +1,6 @@
 """The chat completions API as servers really speak it: what is sent, and what an answer means."""
 
 import contextlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +8,8 @@ import msgspec
 
 from ba_eval.engine.request import Request
 from ba_eval.errors import InputError
+
+_LONGEST_WAIT = 120.0
 
 
 class Unusable(Exception):
@@ -115,8 +116,8 @@ def choose_model(url: str, model: str | None, listing: bytes) -> str:
     return model
 
 
-def read_answer(url: str, status: int, headers: Mapping[str, str], content: bytes) -> Answer:
-    """Reads a server's answer.
+def read_answer(url: str, status: int, retry_after: float, content: bytes) -> Answer:
+    """Reads a server's answer. `retry_after`: the seconds that it asks to wait, 0 for none.
 
     Raises Unusable where the request should be sent again, Refused where it is at fault itself, InputError where the
     key is wrong.
@@ -126,11 +127,9 @@ def read_answer(url: str, status: int, headers: Mapping[str, str], content: byte
         if status in (401, 403):
             raise InputError(f"{url}: refuses the API key ({status}: {message}); set BA_EVAL_API_KEY")
         if status in (404, 408, 409, 425, 429) or status >= 500:
-            retry_after = 0.0
-            with contextlib.suppress(ValueError):
-                retry_after = min(120.0, max(0.0, float(headers.get("retry-after", "0"))))
             down = status in (404, 502, 503)
-            raise Unusable(f"HTTP {status}: {message}", status=status, server_down=down, retry_after=retry_after)
+            wait = min(_LONGEST_WAIT, retry_after)
+            raise Unusable(f"HTTP {status}: {message}", status=status, server_down=down, retry_after=wait)
         raise Refused(f"HTTP {status}: {message}")
     try:
         return _read_completion(msgspec.json.decode(content))

@@ -3,17 +3,19 @@
 HTTP costs as much CPU time as all the rest of a run with a server, so it has a process, and a core, of its own.
 """
 
+import asyncio
 import os
 import socket
 import sys
-import threading
 import traceback
+from contextlib import suppress
 
 import uvloop
 
 from ba_eval.engine.child import Child
-from ba_eval.engine.server import ServerEngine
-from ba_eval.engine.wire import Ask, Done, Failed, Ready, Start, ToChild, receive, send
+from ba_eval.engine.request import Request
+from ba_eval.engine.server import ServerClient
+from ba_eval.engine.wire import BLOCK, Ask, Done, Failed, FromChild, Ready, Splitter, Start, ToChild, pack
 from ba_eval.errors import BaEvalError, InputError, MachineError
 
 
@@ -26,36 +28,44 @@ class ServerChild(Child):
         return (InputError if message.kind == "input" else MachineError)(message.message)
 
 
-def main(fd: int, parent: int) -> None:
-    uvloop.install()  # a fifth less CPU time a request
-    channel = socket.socket(fileno=fd)
-    messages = receive(channel, ToChild)
-    begin = next(messages, None)
-    if not isinstance(begin, Start):
-        return
-    try:
-        engine = ServerEngine(**begin.args)
-        send(channel, Ready(info=dict(engine.info), slots=engine.info["concurrency"]))
+async def main(fd: int) -> None:
+    reader, writer = await asyncio.open_unix_connection(sock=socket.socket(fileno=fd))
+    begin: asyncio.Queue[Start] = asyncio.Queue()
+    requests: asyncio.Queue[Request] = asyncio.Queue()
 
-        def submit() -> None:
-            for message in messages:
-                if isinstance(message, Ask):
-                    engine.submit(message.request)
-            os._exit(0)  # the parent has closed its end
+    def tell(message: FromChild) -> None:
+        writer.write(pack(message))
 
-        threading.Thread(target=submit, daemon=True).start()
-        while True:
-            send(channel, Done(engine.take()))
-    except OSError:
-        pass  # the parent is gone
-    except BaEvalError as error:
-        send(channel, Failed(kind="input" if error.exit_code == 2 else "machine", message=str(error)))
-    except Exception as error:
-        traceback.print_exc()
-        send(channel, Failed(kind="machine", message=f"{type(error).__name__}: {error}"))
+    async def read() -> None:
+        splitter = Splitter(ToChild)
+        with suppress(OSError):  # reset: the parent died with unread data
+            while data := await reader.read(BLOCK):
+                for message in splitter.feed(data):
+                    if isinstance(message, Start):
+                        begin.put_nowait(message)
+                    elif isinstance(message, Ask):
+                        requests.put_nowait(message.request)
+
+    async def serve() -> None:
+        try:
+            async with ServerClient(**(await begin.get()).args) as client:
+                tell(Ready(info=dict(client.info), slots=client.info["concurrency"]))
+                await client.serve(requests, lambda completion: tell(Done(completion)))
+        except BaEvalError as error:
+            tell(Failed(kind="input" if error.exit_code == 2 else "machine", message=str(error)))
+        except Exception as error:  # a fault of ours must not leave the parent waiting for ever
+            traceback.print_exc()
+            tell(Failed(kind="machine", message=f"{type(error).__name__}: {error}"))
+
+    # Until the parent has closed its end, or there is nothing more to be had.
+    await asyncio.wait([asyncio.create_task(work()) for work in (read, serve)], return_when=asyncio.FIRST_COMPLETED)
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    uvloop.install()
+    asyncio.run(main(int(sys.argv[1])))
     sys.stdout.flush()
     os._exit(0)

@@ -81,8 +81,9 @@ def guard_group(parent: int) -> None:
 
 
 def _read(channel: socket.socket, inbox: "queue.SimpleQueue[Any]") -> None:
-    for message in receive(channel, ToChild):
-        inbox.put(message)
+    for messages in receive(channel, ToChild):
+        for message in messages:
+            inbox.put(message)
     inbox.put(None)
 
 

@@ -1,5 +1,6 @@
-"""What the parent and the vLLM child say to each other: msgpack messages, each behind its length, over a socket."""
+"""What the parent and an engine's child say to each other: msgpack messages, each behind its length, over a socket."""
 
+import contextlib
 import socket
 import struct
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ import msgspec
 
 from ba_eval.engine.request import Completion, Request
 
+BLOCK = 2**18
+"""Bytes read at once."""
 _LENGTH = struct.Struct("<I")
 _encoder = msgspec.msgpack.Encoder()
 
@@ -61,25 +64,46 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 FromChild = Ready | Done | Pulse | Failed
 
 
-def send(channel: socket.socket, message: ToChild | FromChild) -> None:
-    """Sends one message, waiting for room. Raises OSError where the other side is gone."""
+def pack(message: ToChild | FromChild) -> bytes:
+    """Returns the bytes of one message."""
     body = _encoder.encode(message)
-    channel.sendall(_LENGTH.pack(len(body)) + body)
+    return _LENGTH.pack(len(body)) + body
 
 
-def receive(channel: socket.socket, type: Any) -> Iterator[Any]:
-    """Yields messages of the union `type` until the other side closes or dies; a torn last message is dropped."""
-    decoder = msgspec.msgpack.Decoder(type)
-    with channel.makefile("rb", buffering=2**16) as stream:
-        while True:
-            try:
-                head = stream.read(_LENGTH.size)
-                if len(head) < _LENGTH.size:
-                    return
-                (length,) = _LENGTH.unpack(head)
-                body = stream.read(length)
-            except OSError:  # reset: the other side died with unread data
-                return
-            if len(body) < length:
-                return
-            yield decoder.decode(body)
+def send(channel: socket.socket, *messages: ToChild | FromChild) -> None:
+    """Sends messages, waiting for room. Raises OSError where the other side is gone."""
+    channel.sendall(b"".join(map(pack, messages)))
+
+
+class Splitter:
+    """Cuts what arrives into messages of the union `type`."""
+
+    def __init__(self, type: Any) -> None:
+        self._decoder = msgspec.msgpack.Decoder(type)
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Any]:
+        """Returns the messages that are whole now."""
+        whole = memoryview(self._rest + data)
+        messages, at = [], 0
+        while len(whole) - at >= _LENGTH.size:
+            start = at + _LENGTH.size
+            end = start + _LENGTH.unpack_from(whole, at)[0]
+            if end > len(whole):
+                break
+            messages.append(self._decoder.decode(whole[start:end]))
+            at = end
+        self._rest = bytes(whole[at:])
+        return messages
+
+
+def receive(channel: socket.socket, type: Any) -> Iterator[list[Any]]:
+    """Yields messages of the union `type`, in lists of what came together, until the other side closes or dies.
+
+    A torn last message is dropped.
+    """
+    splitter = Splitter(type)
+    with contextlib.suppress(OSError):  # reset: the other side died with unread data
+        while data := channel.recv(BLOCK):
+            if messages := splitter.feed(data):
+                yield messages

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from itertools import chain
 
 from ba_eval.engine.request import Completion
 from ba_eval.engine.vllm_child import guard_group, print_to
@@ -22,7 +23,7 @@ def main(fd: int, parent: int) -> None:
     grandchild = subprocess.Popen(["sleep", "600"])
     print("printed early", flush=True)
     asked = 0
-    for message in receive(channel, ToChild):
+    for message in chain.from_iterable(receive(channel, ToChild)):
         if isinstance(message, Start):
             print_to(str(message.log_path))
             print("\x1b[31ma line of the engine's log\x1b[0m", flush=True)

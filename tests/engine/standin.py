@@ -1,14 +1,16 @@
 """A stand-in for an OpenAI-compatible server: real HTTP over real sockets, and real faults on request."""
 
 import asyncio
+import contextlib
 import json
+import ssl
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ba_eval.engine.request import Completion, Request
-from ba_eval.engine.server import ServerEngine
+from ba_eval.engine.server import ServerClient
 
 Fault = int | Literal["silent", "half", "reset", "garbage"]
 """A status code, or: no answer at all, half a body, a closed connection, a body that is no completion."""
@@ -28,8 +30,13 @@ class StandIn:
     delay: float = 0.0
     finish_reason: str = "stop"
     retry_after: str | None = None
+    moved_to: str | None = None
+    """Where an answer 307 sends the client."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+    paths: list[str] = field(default_factory=list)
+    """As asked for: whole addresses where the client takes this for its proxy."""
     most_at_once: int = 0
     url: str = ""
     _at_once: int = 0
@@ -48,8 +55,8 @@ class StandIn:
 
     def _run(self, started: threading.Event) -> None:
         asyncio.set_event_loop(self._loop)
-        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        server = self._loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.tls))
+        self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         started.set()
         self._loop.run_forever()
         server.close()
@@ -66,6 +73,7 @@ class StandIn:
                 headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:] if line)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 path = lines[0].split()[1]
+                self.paths.append(path)
                 if path.endswith("/chat/completions"):
                     self._at_once += 1
                     self.most_at_once = max(self.most_at_once, self._at_once)
@@ -119,15 +127,50 @@ class StandIn:
     def _write(self, writer: asyncio.StreamWriter, status: int, data: Any) -> None:
         text = json.dumps(data).encode()
         extra = f"Retry-After: {self.retry_after}\r\n" if self.retry_after and status == 429 else ""
+        if self.moved_to and status == 307:
+            extra = f"Location: {self.moved_to}/chat/completions\r\n"
         head = (
             f"HTTP/1.1 {status} Status\r\nContent-Type: application/json\r\n{extra}Content-Length: {len(text)}\r\n\r\n"
         )
         writer.write(head.encode() + text)
 
 
-def generate(engine: ServerEngine, requests: Sequence[Request]) -> Iterator[Completion]:
-    """Submits all requests, yields their completions as they come."""
-    for request in requests:
-        engine.submit(request)
-    for _ in requests:
-        yield engine.take()
+class Client:
+    """A client in an event loop of its own, called from plain code."""
+
+    def __init__(self, urls: Sequence[str], model: str | None = None, **options: Any) -> None:
+        self._client = ServerClient(urls, model, **options)
+        self._loop = asyncio.new_event_loop()
+        try:
+            self._loop.run_until_complete(self._client.__aenter__())
+        except BaseException:
+            self._loop.close()
+            raise
+        self.info = self._client.info
+
+    def generate(self, requests: Sequence[Request], done: list[Completion] | None = None) -> list[Completion]:
+        """Returns the completions as they came; `done` has them even where an error ends it."""
+        return self._loop.run_until_complete(self._generate(requests, [] if done is None else done))
+
+    async def _generate(self, requests: Sequence[Request], done: list[Completion]) -> list[Completion]:
+        waiting: asyncio.Queue[Request] = asyncio.Queue()
+        whole = asyncio.Event()
+
+        def take(completion: Completion) -> None:
+            done.append(completion)
+            if len(done) == len(requests):
+                whole.set()
+
+        for request in requests:
+            waiting.put_nowait(request)
+        serving, ended = asyncio.create_task(self._client.serve(waiting, take)), asyncio.create_task(whole.wait())
+        await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (serving, ended):
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await serving
+        return done
+
+    def close(self) -> None:
+        self._loop.run_until_complete(self._client.__aexit__())
+        self._loop.close()

@@ -17,6 +17,7 @@ from ba_eval.engine.request import Request, Sampling
 from ba_eval.engine.vllm import VllmEngine
 from ba_eval.errors import InputError, MachineError
 from tests.engine import fake_child
+from tests.engine.completions import generate
 from tests.engine.fake_child import DIE, FAIL, PULSE, SILENT, TORN
 
 CHECKPOINT = Checkpoint(name="m", path="/m", weights="w", tokenizer_dir="/m", tokenizer_id="t", max_model_len=1000)
@@ -59,7 +60,7 @@ def gone(pid: int, seconds: float = 5.0) -> bool:
 
 
 def test_every_request_comes_back_once(engine: VllmEngine) -> None:
-    completions = list(engine.generate(requests(500)))
+    completions = generate(engine, requests(500))
     assert sorted((c.id, c.text) for c in completions) == sorted((f"r{i}", f"seed {i}") for i in range(500))
 
 
@@ -70,15 +71,15 @@ def test_requests_are_taken_as_they_are_needed(engine: VllmEngine) -> None:
     assert next(source).id == f"r{2 * fake_child.SLOTS}"
     stream.close()
     # What was under way is forgotten: the same ids come back with the new requests' answers.
-    again = list(engine.generate(requests(3)))
+    again = generate(engine, requests(3))
     assert sorted(c.text for c in again) == ["seed 0", "seed 1", "seed 2"]
 
 
 def test_death_keeps_what_was_finished_and_shows_the_last_lines(engine: VllmEngine) -> None:
     done = []
     with pytest.raises(MachineError) as error:
-        for completion in engine.generate(requests(100, r50=DIE)):
-            done.append(completion.id)
+        for completions in engine.generate(requests(100, r50=DIE)):
+            done += [completion.id for completion in completions]
     assert done == [f"r{i}" for i in range(50)]
     message = str(error.value)
     assert message.startswith("m: the engine died (killed by SIGKILL; out of memory?)")
@@ -89,21 +90,21 @@ def test_death_keeps_what_was_finished_and_shows_the_last_lines(engine: VllmEngi
 
 def test_a_failure_that_the_engine_reports(engine: VllmEngine) -> None:
     with pytest.raises(MachineError, match="the engine failed: RuntimeError: step failed"):
-        list(engine.generate(requests(3, r1=FAIL)))
+        generate(engine, requests(3, r1=FAIL))
 
 
 def test_a_torn_message_is_no_sample(engine: VllmEngine) -> None:
     done = []
     with pytest.raises(MachineError, match="the engine died"):
-        for completion in engine.generate(requests(9, r3=TORN)):
-            done.append(completion.id)
+        for completions in engine.generate(requests(9, r3=TORN)):
+            done += [completion.id for completion in completions]
     assert done == ["r0", "r1", "r2"]
 
 
 def test_silence_is_a_stall_and_a_pulse_is_none(engine: VllmEngine) -> None:
-    assert len(list(engine.generate(requests(3, r1=PULSE)))) == 3
+    assert len(generate(engine, requests(3, r1=PULSE))) == 3
     with pytest.raises(MachineError, match="made no token for 0 s"):
-        list(engine.generate(requests(3, r1=SILENT)))
+        generate(engine, requests(3, r1=SILENT))
 
 
 def test_close_leaves_no_process(engine: VllmEngine) -> None:
@@ -117,7 +118,7 @@ def test_close_leaves_no_process(engine: VllmEngine) -> None:
 def test_close_ends_an_engine_that_hangs(engine: VllmEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ba_eval.engine.child.CLOSE_SECONDS", 0.2)
     with pytest.raises(MachineError):
-        list(engine.generate(requests(1, r0=SILENT)))
+        generate(engine, requests(1, r0=SILENT))
     engine.close()
     assert all(gone(pid) for pid in engine.info["pids"])
 
@@ -132,10 +133,11 @@ def test_the_death_of_the_child_takes_its_own_children_with_it(engine: VllmEngin
 def test_the_death_of_the_parent_leaves_no_process(tmp_path: Path, how: signal.Signals) -> None:
     script = (
         "import time; from pathlib import Path\n"
+        "from tests.engine.completions import generate\n"
         "from tests.engine.test_child_process import CHECKPOINT, requests, start\n"
         f"engine = start(CHECKPOINT, log_path=Path({str(tmp_path / 'log')!r}))\n"
         "print(*engine.info['pids'], flush=True)\n"
-        "list(engine.generate(requests(1, r0=2)))\n"
+        "generate(engine, requests(1, r0=2))\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
@@ -160,7 +162,7 @@ def test_the_log_of_an_earlier_engine_is_kept_and_not_shown(tmp_path: Path) -> N
     log.write_text("an older engine's line\n")
     engine = start(CHECKPOINT, log_path=log)
     with pytest.raises(MachineError) as error:
-        list(engine.generate(requests(1, r0=DIE)))
+        generate(engine, requests(1, r0=DIE))
     engine.close()
     assert "older" not in str(error.value)
     assert log.read_text().startswith("an older engine's line\n")

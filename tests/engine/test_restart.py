@@ -5,7 +5,7 @@ tests/engine/test_vllm.py.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pytest
@@ -28,7 +28,7 @@ class DyingEngine:
         self.info: Mapping[str, Any] = {"max_num_seqs": max_num_seqs}
         self.poison, self.most, self.life = poison, most, life
 
-    def generate(self, requests: Iterable[Request]) -> Iterator[Completion]:
+    def generate(self, requests: Iterable[Request]) -> Iterator[list[Completion]]:
         source, running = iter(requests), list[Request]()
         while True:
             running += islice(source, int(self.info["max_num_seqs"]) - len(running))
@@ -42,9 +42,10 @@ class DyingEngine:
             if self.life:
                 self.life[0] -= 1
             done = running.pop()
-            yield Completion(
+            completion = Completion(
                 id=done.id, text="x", prompt_tokens=1, completion_tokens=1, finish_reason="stop", seconds=0.0
             )
+            yield [completion]
 
     def close(self) -> None: ...
 
@@ -60,7 +61,7 @@ class Starter:
 
 
 def run(starter: Starter, count: int) -> dict[str, Completion]:
-    completions = list(generate(starter, requests(count), lambda text: None))
+    completions = list(chain.from_iterable(generate(starter, requests(count), lambda text: None)))
     by_id = {completion.id: completion for completion in completions}
     assert len(by_id) == len(completions), "a sample was made twice"
     return by_id

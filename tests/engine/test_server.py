@@ -1,16 +1,18 @@
 """The server engine against a real HTTP server that fails in every way a server can."""
 
 import socket
+import ssl
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
-from ba_eval.engine.request import Request, Sampling
-from ba_eval.engine.server import ServerEngine
+from ba_eval.engine.request import Completion, Request, Sampling
 from ba_eval.engine.server_api import base_url
 from ba_eval.errors import InputError, MachineError
-from tests.engine.standin import StandIn, generate
+from tests.engine.standin import Client, StandIn
 
 
 def requests(count: int, **sampling: Any) -> list[Request]:
@@ -21,14 +23,14 @@ def requests(count: int, **sampling: Any) -> list[Request]:
     ]
 
 
-def engine(server: StandIn, **options: Any) -> ServerEngine:
-    return ServerEngine([server.url], **{"backoff_seconds": 0.01, "timeout_seconds": 5.0, **options})
+def connect(server: StandIn, **options: Any) -> Client:
+    return Client([server.url], **{"backoff_seconds": 0.01, "timeout_seconds": 5.0, **options})
 
 
 def test_every_request_is_answered_once_with_its_own_seed() -> None:
     with StandIn() as server:
-        served = engine(server)
-        completions = list(generate(served, requests(300)))
+        served = connect(server)
+        completions = served.generate(requests(300))
         served.close()
     assert sorted((c.id, c.text) for c in completions) == sorted((f"r{i}", f"seed {i}") for i in range(300))
     assert {(c.prompt_tokens, c.completion_tokens, c.finish_reason, c.error) for c in completions} == {
@@ -40,9 +42,9 @@ def test_every_request_is_answered_once_with_its_own_seed() -> None:
 
 def test_sampling_is_sent_and_neutral_values_are_left_out() -> None:
     with StandIn() as server:
-        served = engine(server, template_args={"enable_thinking": True})
-        list(generate(served, requests(1, temperature=0.6, top_p=0.9, top_k=20, min_p=0.1, max_tokens=99)))
-        list(generate(served, requests(1, stop=("x",))))
+        served = connect(server, template_args={"enable_thinking": True})
+        served.generate(requests(1, temperature=0.6, top_p=0.9, top_k=20, min_p=0.1, max_tokens=99))
+        served.generate(requests(1, stop=("x",)))
         served.close()
     assert server.bodies[0] == {
         "model": "m",
@@ -69,8 +71,8 @@ def test_requests_that_fail_at_first_are_sent_again(fault: Any) -> None:
         return None
 
     with StandIn(behave=behave) as server:
-        served = engine(server)
-        completions = list(generate(served, requests(30)))
+        served = connect(server)
+        completions = served.generate(requests(30))
         served.close()
     assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(30))
     assert len(server.bodies) >= 40
@@ -78,44 +80,43 @@ def test_requests_that_fail_at_first_are_sent_again(fault: Any) -> None:
 
 def test_a_silent_answer_times_out_and_is_asked_for_again() -> None:
     with StandIn(behave=lambda number, body: "silent" if number == 0 else None) as server:
-        served = engine(server, timeout_seconds=0.3)
-        completions = list(generate(served, requests(3)))
+        served = connect(server, timeout_seconds=0.3)
+        completions = served.generate(requests(3))
         served.close()
     assert sorted(c.text for c in completions) == ["seed 0", "seed 1", "seed 2"]
 
 
 def test_retry_after_is_obeyed() -> None:
-    with StandIn(behave=lambda number, body: 429 if number == 0 else None, retry_after="0.4") as server:
-        served = engine(server)
+    with StandIn(behave=lambda number, body: 429 if number == 0 else None, retry_after="1") as server:
+        served = connect(server)
         start = time.monotonic()
-        list(generate(served, requests(1)))
+        served.generate(requests(1))
         served.close()
-    assert time.monotonic() - start >= 0.4
+    assert time.monotonic() - start >= 1.0
 
 
 def test_a_server_that_stays_down_is_given_up_and_named() -> None:
     with StandIn(behave=lambda number, body: 503 if number >= 5 else None) as server:
-        served = engine(server, give_up_seconds=0.3, concurrency=1)
-        done = []
+        served = connect(server, give_up_seconds=0.3, concurrency=1)
+        done: list[Completion] = []
         with pytest.raises(MachineError, match=r"127\.0\.0\.1.*last answer: HTTP 503: fault 503"):
-            for completion in generate(served, requests(20)):
-                done.append(completion.id)
+            served.generate(requests(20), done)
         served.close()
     assert len(done) == 5
 
 
 def test_a_server_whose_model_is_gone_is_left_out_while_others_work() -> None:
     with StandIn() as good, StandIn(behave=lambda number, body: 404 if number >= 5 else None) as gone:
-        engine = ServerEngine([good.url, gone.url], backoff_seconds=0.05)
-        assert len({completion.id for completion in generate(engine, requests(200))}) == 200
-        engine.close()
+        served = Client([good.url, gone.url], backoff_seconds=0.05)
+        assert len({completion.id for completion in served.generate(requests(200))}) == 200
+        served.close()
         assert len(good.bodies) > 100
 
 
 def test_one_request_that_always_fails_does_not_stop_the_others() -> None:
     with StandIn(behave=lambda number, body: 500 if body["seed"] == 7 else None, delay=0.02) as server:
-        served = engine(server, give_up_seconds=0.2, concurrency=2)
-        completions = {c.id: c for c in generate(served, requests(200))}
+        served = connect(server, give_up_seconds=0.2, concurrency=2)
+        completions = {c.id: c for c in served.generate(requests(200))}
         served.close()
     assert len(completions) == 200
     assert completions["r7"].finish_reason == "error"
@@ -125,8 +126,8 @@ def test_one_request_that_always_fails_does_not_stop_the_others() -> None:
 
 def test_a_refused_request_is_an_error_of_its_own() -> None:
     with StandIn(behave=lambda number, body: 400 if body["seed"] == 1 else None) as server:
-        served = engine(server)
-        completions = {c.id: c for c in generate(served, requests(3))}
+        served = connect(server)
+        completions = {c.id: c for c in served.generate(requests(3))}
         served.close()
     assert completions["r1"].error is not None
     assert completions["r0"].error is None
@@ -135,34 +136,34 @@ def test_a_refused_request_is_an_error_of_its_own() -> None:
 
 def test_several_servers_share_the_work_and_one_may_die() -> None:
     with StandIn(delay=0.01) as one, StandIn(delay=0.01) as two:
-        served = ServerEngine([one.url, two.url], concurrency=8, backoff_seconds=0.01)
-        assert len(list(generate(served, requests(100)))) == 100
+        served = Client([one.url, two.url], concurrency=8, backoff_seconds=0.01)
+        assert len(served.generate(requests(100))) == 100
         assert len(one.bodies) > 30
         assert len(two.bodies) > 30
         two.behave = lambda number, body: "reset"
-        completions = list(generate(served, requests(60)))
+        completions = served.generate(requests(60))
         served.close()
     assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(60))
 
 
 def test_no_more_than_the_concurrency_in_flight() -> None:
     with StandIn(delay=0.01) as server:
-        served = engine(server, concurrency=5)
-        list(generate(served, requests(60)))
+        served = connect(server, concurrency=5)
+        served.generate(requests(60))
         served.close()
     assert server.most_at_once == 5
 
 
 def test_thinking_that_comes_apart_is_put_back_into_tags() -> None:
     with StandIn(answer=lambda body: {"content": "42", "reasoning_content": "6 times 7 stop"}) as server:
-        served = engine(server)
-        (completion,) = generate(served, requests(1, stop=("stop", "2")))
+        served = connect(server)
+        (completion,) = served.generate(requests(1, stop=("stop", "2")))
         served.close()
     assert completion.text == "<think>6 times 7 stop</think>4"
 
     with StandIn(answer=lambda body: {"content": None, "reasoning": "6 times"}, finish_reason="length") as server:
-        served = engine(server)
-        (completion,) = generate(served, requests(1))
+        served = connect(server)
+        (completion,) = served.generate(requests(1))
         served.close()
     assert (completion.text, completion.finish_reason) == ("<think>6 times", "length")
 
@@ -170,10 +171,50 @@ def test_thinking_that_comes_apart_is_put_back_into_tags() -> None:
 def test_the_api_key_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BA_EVAL_API_KEY", "k1")
     with StandIn() as server:
-        served = engine(server)
-        list(generate(served, requests(1)))
+        served = connect(server)
+        served.generate(requests(1))
         served.close()
     assert server.keys == ["Bearer k1"]
+
+
+def test_a_redirected_request_is_sent_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BA_EVAL_API_KEY", "k1")
+    with StandIn() as there, StandIn(behave=lambda number, body: 307, moved_to=there.url) as here:
+        served = connect(here)
+        (completion,) = served.generate(requests(1))
+        served.close()
+    assert completion.text == "seed 0"
+    assert there.bodies == here.bodies
+    assert (here.keys, there.keys) == (["Bearer k1"], [""])  # the key is for the host that the user named
+
+
+def test_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StandIn() as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        served = Client(["http://models.invalid/v1"], backoff_seconds=0.01)
+        (completion,) = served.generate(requests(1))
+        served.close()
+        assert completion.text == "seed 0"
+        assert proxy.paths[0] == "http://models.invalid/v1/models"
+        with StandIn() as server:
+            monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+            served = connect(server)
+            served.close()
+            assert server.paths[0] == "/v1/models"
+
+
+def test_certificates_are_checked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with StandIn(tls=context) as server:
+        with pytest.raises(MachineError, match="certificate"):
+            connect(server)
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        served = connect(server)
+        assert [completion.text for completion in served.generate(requests(1))] == ["seed 0"]
+        served.close()
 
 
 def test_max_completion_tokens_where_the_server_asks_for_it() -> None:
@@ -182,8 +223,8 @@ def test_max_completion_tokens_where_the_server_asks_for_it() -> None:
         write = server._write
         server.behave = lambda number, body: 400 if "max_tokens" in body else None
         server._write = lambda writer, status, data: write(writer, status, message if status == 400 else data)  # type: ignore[method-assign]
-        served = engine(server)
-        completions = list(generate(served, requests(10)))
+        served = connect(server)
+        completions = served.generate(requests(10))
         served.close()
     assert [c.error for c in completions] == [None] * 10
     assert "max_completion_tokens" in server.bodies[-1]
@@ -192,20 +233,20 @@ def test_max_completion_tokens_where_the_server_asks_for_it() -> None:
 def test_what_bad_input_gets() -> None:
     with StandIn(models=("a", "b")) as server:
         with pytest.raises(InputError, match="has no model 'c'; it has: a, b"):
-            engine(server, model="c")
+            connect(server, model="c")
         with pytest.raises(InputError, match="name the model: a, b"):
-            engine(server)
+            connect(server)
     with StandIn(behave=lambda number, body: 401) as server:
-        served = engine(server)
+        served = connect(server)
         with pytest.raises(InputError, match="API key"):
-            list(generate(served, requests(1)))
+            served.generate(requests(1))
         served.close()
     with pytest.raises(InputError, match="not an address"):
-        ServerEngine(["localhost:8000"])
+        Client(["localhost:8000"])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(MachineError, match="is the server running there"):
-            ServerEngine([f"http://127.0.0.1:{free.getsockname()[1]}"])
+            Client([f"http://127.0.0.1:{free.getsockname()[1]}"])
 
 
 @pytest.mark.parametrize(

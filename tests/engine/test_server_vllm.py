@@ -14,10 +14,10 @@ import pytest
 
 from ba_eval.checkpoint import Checkpoint
 from ba_eval.engine.request import Request, Sampling
-from ba_eval.engine.server import ServerEngine
 from ba_eval.engine.vllm import VllmEngine
 from ba_eval.prompt import Renderer
-from tests.engine.standin import generate
+from tests.engine.completions import generate
+from tests.engine.standin import Client
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -61,16 +61,16 @@ def test_the_server_gives_the_samples_of_the_engine(url: str, single: VllmEngine
     renderer = Renderer(tiny)
     messages = [renderer.messages(f"question {i}") for i in range(4)]
     asked = [Request(id=str(i), seed=100 + i, sampling=sampling, messages=messages[i % 4]) for i in range(8)]
-    served = ServerEngine([url])
+    served = Client([url])
     assert served.info["model"] == "tiny"
-    answers = {c.id: c for c in generate(served, asked)}
+    answers = {c.id: c for c in served.generate(asked)}
     too_long = Request(id="long", seed=0, sampling=Sampling(max_tokens=10**6), messages=messages[0])
-    (refused,) = generate(served, [too_long])
+    (refused,) = served.generate([too_long])
     served.close()
 
     prompts = [renderer.render(f"question {i}") for i in range(4)]
     same = [Request(id=str(i), seed=100 + i, sampling=sampling, prompt_token_ids=prompts[i % 4]) for i in range(8)]
-    for completion in single.generate(same):
+    for completion in generate(single, same):
         answer = answers[completion.id]
         assert (answer.text, answer.finish_reason) == (completion.text, completion.finish_reason)
         assert (answer.prompt_tokens, answer.completion_tokens) == (
@@ -82,4 +82,4 @@ def test_the_server_gives_the_samples_of_the_engine(url: str, single: VllmEngine
 
 def test_an_error_names_the_model_that_is_there(url: str, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="has no model 'other'; it has: tiny"):
-        ServerEngine([url], model="other")
+        Client([url], model="other")

@@ -13,6 +13,7 @@ from ba_eval.engine.vllm import VllmEngine
 from ba_eval.errors import InputError, MachineError
 from ba_eval.prompt import Renderer
 from ba_eval.seeds import sample_seed
+from tests.engine.completions import generate
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -58,7 +59,7 @@ def assert_greedy_matches(engine: VllmEngine, checkpoint: Checkpoint) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(checkpoint.tokenizer_dir)
     asked = requests(checkpoint, 4, temperature=0.0)
-    answers = texts(list(engine.generate(asked)))
+    answers = texts(generate(engine, asked))
     for request in asked:
         wanted = transformers_greedy(checkpoint.model_dir, list(request.prompt_token_ids or ()), 40, checkpoint.adapter)
         text, tokens, _ = answers[request.id]
@@ -81,14 +82,14 @@ def test_an_adapter_is_applied_exactly(batched: VllmEngine, lora: Checkpoint, ti
 
 def test_the_same_seed_gives_the_same_sample_whatever_else_is_asked(single: VllmEngine, tiny: Checkpoint) -> None:
     asked = requests(tiny, 8, temperature=1.0, top_p=0.9)
-    first = texts(list(single.generate(asked)))
-    second = texts(list(single.generate(reversed(asked[2:7]))))
+    first = texts(generate(single, asked))
+    second = texts(generate(single, reversed(asked[2:7])))
     assert len(set(first.values())) == 8
     assert second == {f"r{i}": first[f"r{i}"] for i in range(2, 7)}
 
 
 def test_samples_of_one_prompt_differ(batched: VllmEngine, lora: Checkpoint) -> None:
-    answers = texts(list(batched.generate(requests(lora, 80))))
+    answers = texts(generate(batched, requests(lora, 80)))
     assert len(answers) == 80
     assert len(set(answers.values())) > 60
     assert {reason for _, _, reason in answers.values()} <= {"stop", "length"}
@@ -101,7 +102,7 @@ def test_long_prompts_of_seeded_requests(batched: VllmEngine, lora: Checkpoint) 
     asked = [
         Request(id=f"r{i}", seed=i, sampling=Sampling(max_tokens=4), prompt_token_ids=[*prompt, i]) for i in range(60)
     ]
-    assert len(list(batched.generate(asked))) == 60
+    assert len(generate(batched, asked)) == 60
 
 
 def test_requests_that_vllm_refuses_end_alone(batched: VllmEngine, lora: Checkpoint) -> None:
@@ -112,7 +113,7 @@ def test_requests_that_vllm_refuses_end_alone(batched: VllmEngine, lora: Checkpo
         Request(id="empty", seed=0, sampling=Sampling(), prompt_token_ids=[]),
         Request(id="hot", seed=0, sampling=Sampling(temperature=-1.0), prompt_token_ids=[5]),
     ]
-    completions = {c.id: c for c in batched.generate([good[0], *bad, good[1]])}
+    completions = {c.id: c for c in generate(batched, [good[0], *bad, good[1]])}
     assert len(completions) == 6
     for request in bad:
         assert completions[request.id].error
@@ -123,21 +124,21 @@ def test_requests_that_vllm_refuses_end_alone(batched: VllmEngine, lora: Checkpo
 
 def test_stop_strings_cut_outside_thinking_alone(batched: VllmEngine, lora: Checkpoint) -> None:
     (request,) = requests(lora, 1, temperature=1.0, max_tokens=200)
-    (whole,) = batched.generate([request])
+    (whole,) = generate(batched, [request])
     stop = whole.text[10:12]
     at = whole.text.index(stop)
     stopping = requests(lora, 1, temperature=1.0, max_tokens=200, stop=(stop, "never there"))
-    (cut,) = batched.generate(stopping)
+    (cut,) = generate(batched, stopping)
     assert (cut.text, cut.finish_reason) == (whole.text[:at], "stop")
     assert cut.completion_tokens < whole.completion_tokens
 
     # The same inside a <think> block that the prompt opened and nothing closes.
     opened = [*Renderer(lora).render("hi"), *_encode(lora, "<think>\n")]
     thinking = Request(id="t", seed=1, sampling=Sampling(max_tokens=60), prompt_token_ids=opened)
-    (whole,) = batched.generate([thinking])
+    (whole,) = generate(batched, [thinking])
     assert whole.thinking_tokens == whole.completion_tokens
     stops = Sampling(max_tokens=60, stop=(whole.text[10:12],))
-    (kept,) = batched.generate([Request(id="t", seed=1, sampling=stops, prompt_token_ids=opened)])
+    (kept,) = generate(batched, [Request(id="t", seed=1, sampling=stops, prompt_token_ids=opened)])
     assert kept.text == whole.text
 
 

@@ -21,7 +21,7 @@ def test_messages_arrive_whole_and_in_order() -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    received = list(receive(theirs, ToChild))
+    received = [message for messages in receive(theirs, ToChild) for message in messages]
     writer.join()
     theirs.close()
     assert received == sent
@@ -41,5 +41,5 @@ def test_a_torn_message_is_dropped(cut: int) -> None:
     ours, theirs = socket.socketpair()
     ours.sendall(data[: first + cut])
     ours.close()
-    assert list(receive(theirs, FromChild)) == [good]
+    assert list(receive(theirs, FromChild)) == [[good]]
     theirs.close()
