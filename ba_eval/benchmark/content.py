@@ -4,10 +4,8 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, is_dataclass
-from typing import Any
 
-from ba_eval.benchmark.problem import CodeTask, Problem
+from ba_eval.benchmark.problem import Problem
 
 
 def golds_hash(problems: Iterable[Problem]) -> str:
@@ -27,23 +25,14 @@ def content_hash(problems: Iterable[Problem]) -> str:
     """sha256 over ids, statements, golds and tests of the whole set, whatever the order of its rows."""
     entries = []
     for problem in problems:
-        tests = digest_of_tests(problem.code) if problem.code else ""
+        tests = problem.code.digest if problem.code else ""
         entries.append(json.dumps([problem.id, problem.prompt, problem.golds, tests, problem.meta.get("tolerance")]))
     return hashlib.sha256("\n".join(sorted(entries)).encode()).hexdigest()
 
 
-def digest_of_tests(task: CodeTask) -> str:
-    """sha256 over the tests of a code problem."""
-    digest = getattr(task.tests, "digest", None)  # tests that are read when used know their own
-    if isinstance(digest, str):
-        return digest
-    text = json.dumps([task.entry_point, task.tests], default=_plain)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _gold(problem: Problem) -> str:
     if problem.code is not None:
-        return f"{problem.id} {digest_of_tests(problem.code)}"
+        return f"{problem.id} {problem.code.digest}"
     return " | ".join(sorted({canonical_gold(gold) for gold in problem.golds}))
 
 
@@ -52,15 +41,6 @@ def canonical_gold(gold: str) -> str:
     text = re.sub(r"[\s$]+", "", gold)
     number = re.fullmatch(r"(-?)0*(\d+)(?:\.0+)?", text)
     return f"{number[1]}{number[2]}" if number else text
-
-
-def _plain(value: Any) -> Any:
-    """Turns what JSON does not know (sets in sorted order, complex numbers, dataclasses) into JSON data."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in fields(value)]
-    if isinstance(value, (set, frozenset)):
-        return {"set": sorted(value, key=repr)}
-    return list(value) if isinstance(value, Sequence) else repr(value)
 
 
 def _short(entries: Sequence[str]) -> str:

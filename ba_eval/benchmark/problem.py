@@ -1,7 +1,10 @@
 """A problem as every other module sees it, whatever its source looked like."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 Kind = Literal["math", "code-stdin", "code-function"]
@@ -58,6 +61,24 @@ class CodeTask:
     """Code of the prompt (imports, signature, docstring) that a body-only answer continues."""
     excluded: str | None = None
     """Why the problem is reported apart (several accepted outputs, interactive, wrong tests), else None."""
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 over the tests and what they call."""
+        digest = getattr(self.tests, "digest", None)  # tests that are read when used know their own
+        if isinstance(digest, str):
+            return digest
+        text = json.dumps([self.entry_point, self.tests], default=_plain)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """Turns what JSON does not know (sets in sorted order, complex numbers, dataclasses) into JSON data."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in fields(value)]
+    if isinstance(value, (set, frozenset)):
+        return {"set": sorted(value, key=repr)}
+    return list(value) if isinstance(value, Sequence) else repr(value)
 
 
 @dataclass(frozen=True)

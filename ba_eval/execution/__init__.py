@@ -3,10 +3,11 @@
 from ba_eval.execution.pool import Sandbox
 from ba_eval.execution.probe import check, probe_level
 from ba_eval.execution.result import CallResult, Limits, RunResult, Status, idle
-from ba_eval.execution.session import CallSession
+from ba_eval.execution.session import Call, CallSession
 from ba_eval.execution.wire import Opaque, WireError
 
 __all__ = [
+    "Call",
     "CallResult",
     "CallSession",
     "Limits",

@@ -3,10 +3,10 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ba_eval.errors import MachineError
 from ba_eval.execution.job import GRACE_SECONDS, read_result
@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from ba_eval.execution.pool import Slot
 
 _NONCE_BYTES = 16
-# Calls that are sent at once.
-_MANY, _MANY_BYTES = 512, 1 << 20
+# Calls that are sent at once: few at first, since many programs fail early.
+_FIRST, _MANY, _MANY_BYTES = 32, 512, 1 << 20
+
+
+class Call(NamedTuple):
+    """A call of the entry point."""
+
+    body: bytes
+    """`encode((args, kwargs))`."""
+    cpu_seconds: float
+    expected: bytes | str | None = None
+    """The encoded value that is expected, or its SHA-256: it is told whether the value is that, and not the value."""
 
 
 class _Conversation:
@@ -109,7 +119,7 @@ class CallSession:
 
     def __enter__(self) -> "CallSession":
         self._conversation.open()
-        [self.loaded] = self._exchange([b""], [self._limits.cpu_seconds])
+        [self.loaded] = self._exchange([Call(b"", self._limits.cpu_seconds)])
         return self
 
     def __exit__(
@@ -132,49 +142,40 @@ class CallSession:
     def call_encoded(self, body: bytes, cpu_seconds: float | None = None) -> CallResult:
         """Like `call`, with arguments as `encode((args, kwargs))` made them, so that they are encoded once for many
         programs."""
-        [result] = self.call_many([body], None if cpu_seconds is None else [cpu_seconds])
+        [result] = self.call_many([Call(body, self._limits.cpu_seconds if cpu_seconds is None else cpu_seconds)])
         return result
 
-    def call_many(
-        self,
-        bodies: Sequence[bytes],
-        cpu_seconds: Sequence[float] | None = None,
-        expected: Sequence[bytes | str | None] | None = None,
-    ) -> Iterator[CallResult]:
+    def call_many(self, calls: Iterable[Call]) -> Iterator[CallResult]:
         """Makes many calls, one after another without a pause between them; yields their results in order.
 
-        `cpu_seconds` holds limits for each, `expected` the encoded value that is expected of each, or its SHA-256. The
-        last result is that of the call during which the process ended, if it did. CPU seconds and what was printed are
-        told of several calls together, with the last of them. Whoever stops asking for results closes the session next.
+        `calls` is asked for as many as are sent at once. The last result is that of the call during which the process
+        ended, if it did. CPU seconds and what was printed are told of several calls together, with the last of them.
+        Whoever stops asking for results closes the session next.
         """
         if self.loaded.status != "ok":
             yield self.loaded
             return
-        limits = [self._limits.cpu_seconds] * len(bodies) if cpu_seconds is None else cpu_seconds
-        start = 0
-        while start < len(bodies):
-            end, size = start + 1, len(bodies[start])
-            while end < len(bodies) and end - start < _MANY and size + len(bodies[end]) < _MANY_BYTES:
-                size += len(bodies[end])
-                end += 1
-            yield from self._exchange(bodies[start:end], limits[start:end], expected and expected[start:end])
-            if self.ended is not None:
-                return
-            start = end
+        together: list[Call] = []
+        most, size = _FIRST, 0
+        for call in calls:
+            if together and (len(together) == most or size + len(call.body) > _MANY_BYTES):
+                yield from self._exchange(together)
+                if self.ended is not None:
+                    return
+                together, most, size = [], _MANY, 0
+            together.append(call)
+            size += len(call.body)
+        if together:
+            yield from self._exchange(together)
 
-    def _exchange(
-        self,
-        bodies: Sequence[bytes],
-        cpu_seconds: Sequence[float],
-        expected: Sequence[bytes | str | None] | None = None,
-    ) -> Iterator[CallResult]:
+    def _exchange(self, calls: Sequence[Call]) -> Iterator[CallResult]:
         conversation = self._conversation
         if conversation.ended is None:
-            conversation.send(bodies, cpu_seconds)
-        known = iter(expected or ())
-        left, told = len(bodies), 0.0
+            conversation.send([call.body for call in calls], [call.cpu_seconds for call in calls])
+        answered, told = iter(calls), 0.0
+        left, longest = len(calls), max(call.cpu_seconds for call in calls)
         while left:
-            received = conversation.receive(max(cpu_seconds))
+            received = conversation.receive(longest)
             if received is None:
                 yield self._ending()
                 return
@@ -182,8 +183,8 @@ class CallSession:
             left -= len(answers)
             used, told = printed.cpu_seconds - told, printed.cpu_seconds
             for answer in answers[:-1]:
-                yield _result(answer, printed.stalled, next(known, None))
-            last = _result(answers[-1], printed.stalled, next(known, None))
+                yield _result(answer, printed.stalled, next(answered).expected)
+            last = _result(answers[-1], printed.stalled, next(answered).expected)
             yield replace(last, stdout=printed.stdout, stderr=printed.stderr, cpu_seconds=max(0.0, used))
 
     def _ending(self) -> CallResult:

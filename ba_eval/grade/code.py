@@ -60,7 +60,7 @@ class CodeGrader:
     The same program for the same problem is run once. `error` verdicts are the sandbox's own fault and nothing else.
     """
 
-    version = "code-2"
+    version = "code-3"
 
     def __init__(self, workers: int | None = None, level: int | None = None, unsafe: bool = False) -> None:
         """`workers`: programs at a time, by default one a core. `level`: isolation level to hold; MachineError where
@@ -86,6 +86,11 @@ class CodeGrader:
         answer: Future[Verdict] = Future()
         self._pool.submit(self._judge_once, answer, problem, program, program, False)
         return answer
+
+    def cpu_seconds(self, problem: Problem) -> float:
+        """What a right program is known to take, as far as that is known; 0 where nothing is."""
+        task = _task(problem)
+        return self._evalplus.cpu_seconds(task) if isinstance(task.tests, EvalplusTest) else 0.0
 
     def close(self) -> None:
         """Waits for what was submitted, then ends the sandboxes."""
@@ -128,12 +133,11 @@ class CodeGrader:
             return Verdict("wrong", "no code", method="code", details={"passed": 0, "failed": {"error": _TOO_LONG}})
         started = time.monotonic()
         task = _task(problem)
-        entry_point = _resolved(task, program)
         try:
             if isinstance(task.tests, EvalplusTest):
-                trial, more = self._evalplus.judge(task.tests, entry_point or "", program)
+                trial, more = self._evalplus.judge(task, program)
             else:
-                trial, more = self._try(problem, task, program, entry_point), {}
+                trial, more = self._try(problem, task, program, _resolved(task, program)), {}
         except SandboxFailed as error:
             seconds = time.monotonic() - started
             return Verdict("error", f"sandbox failed: {error}"[:300], method="code", seconds=seconds)

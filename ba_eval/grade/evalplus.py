@@ -1,16 +1,18 @@
 """HumanEval+ and MBPP+: when an output counts as the reference's, and what a program's base and plus status are."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ba_eval.benchmark.problem import EvalplusTest
-from ba_eval.execution import CallResult, Limits, Opaque
+from ba_eval.benchmark.problem import CodeTask, EvalplusTest
+from ba_eval.execution import Call, CallResult, Limits, Opaque
+from ba_eval.execution.wire import encode
 from ba_eval.grade.compare import same_plain, same_structure, show
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
-from ba_eval.grade.trial import Call, Runner, SandboxFailed, Trial, call_all, show_call
+from ba_eval.grade.trial import Runner, SandboxFailed, Trial, call_all, show_call
 
 RELATIVE_TOLERANCE = 1e-7
 FLOAT_TOLERANCE = 1e-6
@@ -113,58 +115,78 @@ PROGRAM_SECONDS = 60.0
 REFERENCE_LIMITS = Limits(cpu_seconds=60.0, memory_mb=4096)
 
 
+class _Inputs:
+    """The inputs of a problem, encoded for the sandbox when they are first sent."""
+
+    def __init__(self, arguments: Sequence[Sequence[Any]]) -> None:
+        self.arguments = arguments
+        self._encoded: list[bytes | None] = [None] * len(arguments)
+
+    def encoded(self, number: int) -> bytes:
+        body = self._encoded[number]
+        if body is None:
+            body = self._encoded[number] = encode((tuple(self.arguments[number]), {}))
+        return body
+
+
 class EvalplusJudge:
     """Judges programs of evalplus sets; holds the references' outputs."""
 
     def __init__(self, runner: Runner, cache: Path | None = None) -> None:
         self._runner = runner
         self._expected = ExpectedOutputs(self._run_reference, cache)
+        self._encoded: dict[str, _Inputs] = {}
+        self._lock = threading.Lock()
 
-    def judge(self, test: EvalplusTest, entry_point: str, program: str) -> tuple[Trial, Mapping[str, Any]]:
+    def cpu_seconds(self, task: CodeTask) -> float:
+        """What the reference takes for all inputs; 0 where that is not known yet."""
+        return self._expected.cpu_seconds(task)
+
+    def judge(self, task: CodeTask, program: str) -> tuple[Trial, Mapping[str, Any]]:
         """The trial over base and plus inputs, and the status of each (`pass`, `fail` or `timeout`).
 
-        Inputs on which the reference itself fails are left out and counted as `unusable`.
+        Inputs on which the reference itself fails are left out and counted as `unusable`; ValueError where that is all
+        of them.
         """
-        expected = self._expected.of(test, entry_point)
-        inputs = [*test.base_input, *test.plus_input]
-        calls = self._calls(test, entry_point, expected)
+        test, _ = _parts(task)
+        expected = self._expected.of(task)
         usable = [number for number, output in enumerate(expected) if output.failure is None]
+        if not usable:
+            raise ValueError(f"the reference solution fails on every input: {expected[0].failure}")
         base = [number for number in usable if number < len(test.base_input)]
-        trials = [
-            self._try(test, entry_point, program, part, calls, inputs, expected) for part in (base, usable[len(base) :])
-        ]
+        trials = [self._try(task, program, part, expected) for part in (base, usable[len(base) :])]
         failed = next((trial for trial in trials if trial.reason is not None), trials[0])
         more: dict[str, Any] = {"base": _status(trials[0]), "plus": _status(trials[1])}
-        if len(usable) < len(inputs):
-            more["unusable"] = len(inputs) - len(usable)
+        if len(usable) < len(expected):
+            more["unusable"] = len(expected) - len(usable)
             more["why_unusable"] = next(output.failure for output in expected if output.failure is not None)
         passed = sum(trial.passed for trial in trials)
         return Trial(passed, len(usable), failed.reason, failed.failed), more
 
-    def _try(
-        self,
-        test: EvalplusTest,
-        entry_point: str,
-        program: str,
-        part: Sequence[int],
-        calls: Sequence[Call],
-        inputs: Sequence[Sequence[Any]],
-        expected: Sequence[Expected],
-    ) -> Trial:
+    def _try(self, task: CodeTask, program: str, part: Sequence[int], expected: Sequence[Expected]) -> Trial:
         """Tries the inputs whose numbers are in `part`."""
-        outputs = {number: expected[number].output for number in part}
+        test, entry_point = _parts(task)
+        inputs = self._inputs(task)
+        computed: dict[int, Any] = {}
         unsure: list[int] = []
 
         def judge(at: int, value: Any) -> Mapping[str, Any] | None:
             number = part[at]
-            output = outputs[number]
+            output = computed.get(number, expected[number].output)
             if isinstance(output, Digest):
                 if output.matches(value):
                     return None
                 unsure.append(number)
-            elif agrees(test, entry_point, inputs[number], value, output):
+            elif agrees(test, entry_point, inputs.arguments[number], value, output):
                 return None
             return {"test": number, "expected": show(output, 600)}
+
+        def calls() -> Iterator[Call]:
+            for number in part:
+                limit = max(LIMITS.cpu_seconds, REFERENCE_FACTOR * expected[number].cpu_seconds)
+                # With other outputs than its own a program may pass, or fail with it: `agrees` says.
+                own_rule = (test.dataset, entry_point) in _ORACLES and not isinstance(expected[number].kept, Digest)
+                yield Call(inputs.encoded(number), limit, None if own_rule else expected[number].passing)
 
         budget = max(PROGRAM_SECONDS, REFERENCE_FACTOR * sum(expected[number].cpu_seconds for number in part))
         while True:
@@ -174,58 +196,52 @@ class EvalplusJudge:
                     self._runner.sandbox,
                     program,
                     entry_point,
-                    [calls[number] for number in part],
+                    calls(),
+                    len(part),
                     LIMITS,
                     judge,
-                    lambda at: show_call(inputs[part[at]]),
+                    lambda at: show_call(inputs.arguments[part[at]]),
                     budget,
                 )
             )
             if trial.reason != "failed test" or not unsure:
                 return trial
             # Other bytes than the reference's may still be equal: compare with the output itself.
-            [again] = self._outputs_of(test, entry_point, [calls[unsure[-1]].body])
+            [again] = self._outputs_of(task, [inputs.encoded(unsure[-1])])
             if again.failure is not None:
                 return trial
-            outputs[unsure[-1]] = again.output
+            computed[unsure[-1]] = again.output
 
-    def _calls(self, test: EvalplusTest, entry_point: str, expected: Sequence[Expected]) -> list[Call]:
-        own_rule = (test.dataset, entry_point) in _ORACLES
+    def _inputs(self, task: CodeTask) -> "_Inputs":
+        """Encoded once for all programs."""
+        with self._lock:
+            if task.digest not in self._encoded:
+                test, _ = _parts(task)
+                self._encoded[task.digest] = _Inputs([*test.base_input, *test.plus_input])
+            return self._encoded[task.digest]
 
-        def passes(output: Any, encoded: bytes | None) -> bytes | str | None:
-            if isinstance(output, Digest):
-                return output.sha256
-            return None if own_rule else encoded
-
-        return [
-            Call(
-                body,
-                max(LIMITS.cpu_seconds, REFERENCE_FACTOR * reference.cpu_seconds),
-                passes(reference.output, reference.encoded),
-            )
-            for body, reference in zip(self._expected.bodies(test), expected, strict=True)
-        ]
-
-    def _run_reference(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
-        bodies = self._expected.bodies(test)
-        outputs = self._outputs_of(test, entry_point, bodies)
+    def _run_reference(self, task: CodeTask) -> list[Expected]:
+        test, entry_point = _parts(task)
+        inputs = self._inputs(task)
+        outputs = self._outputs_of(task, [inputs.encoded(number) for number in range(len(inputs.arguments))])
         with self._runner.sandbox.session(test.reference, entry_point, REFERENCE_LIMITS) as session:
             for number in _measured_together(outputs):  # one by one, since each sets a limit
-                result = session.call_encoded(bodies[number])
+                result = session.call_encoded(inputs.encoded(number))
                 outputs[number] = replace(outputs[number], cpu_seconds=result.cpu_seconds)
                 if session.ended is not None:
                     break
         return outputs
 
-    def _outputs_of(self, test: EvalplusTest, entry_point: str, calls: Sequence[bytes]) -> list[Expected]:
+    def _outputs_of(self, task: CodeTask, bodies: Sequence[bytes]) -> list[Expected]:
         """What the reference gives for encoded calls; a process that it ends is started again for the next one."""
+        test, entry_point = _parts(task)
         outputs: list[Expected] = []
-        while len(outputs) < len(calls):
-            left = calls[len(outputs) :]
+        while len(outputs) < len(bodies):
+            left = [Call(body, REFERENCE_LIMITS.cpu_seconds) for body in bodies[len(outputs) :]]
             with self._runner.sandbox.session(test.reference, entry_point, REFERENCE_LIMITS) as session:
                 outputs += [_output(test, entry_point, result) for result in session.call_many(left)]
                 if session.loaded.status != "ok":
-                    return outputs[-1:] * len(calls)
+                    return outputs[-1:] * len(bodies)
         return outputs
 
 
@@ -251,7 +267,7 @@ def _output(test: EvalplusTest, entry_point: str, result: CallResult) -> Expecte
         failure = f"{result.exception or result.status}: {result.text}"[:200]
     elif holds_opaque(output):
         failure = "not plain data"
-    return Expected(None if failure else output, result.cpu_seconds, failure)
+    return Expected(None if failure else encode(output), result.cpu_seconds, failure)
 
 
 def holds_opaque(value: Any) -> bool:
@@ -268,6 +284,12 @@ def holds_opaque(value: Any) -> bool:
             waiting.extend(value)
             waiting.extend(value.values())
     return False
+
+
+def _parts(task: CodeTask) -> tuple[EvalplusTest, str]:
+    """The tests, and what is called: evalplus takes it by its name, and no method in its place."""
+    assert isinstance(task.tests, EvalplusTest) and task.entry_point is not None
+    return task.tests, task.entry_point
 
 
 def _status(trial: Trial) -> str:

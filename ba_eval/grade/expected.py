@@ -8,16 +8,17 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ba_eval.benchmark.problem import EvalplusTest
+from ba_eval.benchmark.problem import CodeTask, EvalplusTest
 from ba_eval.execution.wire import decode, encode
 
 LARGEST_KEPT = 1024
 """Bytes of an encoded output; of a larger one only the digest is kept."""
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -34,20 +35,32 @@ class Digest:
 class Expected:
     """What the reference gave for one input."""
 
-    output: Any
-    """Plain data, or its `Digest`."""
+    kept: bytes | Digest | None
+    """The output as it comes over the wire, or its digest."""
     cpu_seconds: float
     failure: str | None = None
     """Why there is no output: the reference itself failed on this input."""
-    encoded: bytes | None = field(default=None, compare=False, repr=False)
-    """The output as it comes over the wire, where it is kept and equal to itself (no NaN within)."""
+
+    @cached_property
+    def output(self) -> Any:
+        """Plain data, or its `Digest`."""
+        return decode(self.kept) if isinstance(self.kept, bytes) else self.kept
+
+    @property
+    def passing(self) -> bytes | str | None:
+        """What an equal output's bytes are, or their SHA-256; None where no output equals it (NaN within)."""
+        if isinstance(self.kept, Digest):
+            return self.kept.sha256
+        # Never within a text, whose quotes are escaped.
+        return None if self.kept is None or b'{"n":' in self.kept else self.kept
 
 
-Compute = Callable[[EvalplusTest, str], Sequence[Expected]]
+Compute = Callable[[CodeTask], Sequence[Expected]]
+"""Runs the reference of an evalplus problem on all base inputs, then on all plus inputs."""
 
 
 class ExpectedOutputs:
-    """The expected outputs of problems by content: reference, inputs and Python version; computed where not on disk.
+    """The expected outputs of evalplus problems by content: tests and Python version; computed where not on disk.
 
     Safe to use from several threads; no problem is computed twice.
     """
@@ -56,41 +69,32 @@ class ExpectedOutputs:
         self._compute = compute
         self._folder = folder or default_folder()
         self._known: dict[str, list[Expected]] = {}
-        self._keys: dict[tuple[int, str], str] = {}
-        self._bodies: dict[int, tuple[EvalplusTest, list[bytes]]] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
 
-    def of(self, test: EvalplusTest, entry_point: str) -> list[Expected]:
+    def of(self, task: CodeTask) -> list[Expected]:
         """Expected outputs of all base inputs, then of all plus inputs."""
         with self._lock:
-            if (id(test), entry_point) not in self._keys:
-                self._keys[id(test), entry_point] = self._key(test, entry_point)
-            key = self._keys[id(test), entry_point]
-            lock = self._locks.setdefault(key, threading.Lock())
+            lock = self._locks.setdefault(task.digest, threading.Lock())
         with lock:
-            if key not in self._known:
-                path = self._folder / f"{key}.json.xz"
-                kept = _read(path)
-                if kept is None or len(kept) != len(test.base_input) + len(test.plus_input):
-                    kept = [_small(expected) for expected in self._compute(test, entry_point)]
+            if task.digest not in self._known:
+                path = self._path(task)
+                kept = _read(path, task)
+                if kept is None:
+                    kept = [_small(expected) for expected in self._compute(task)]
                     _write(path, kept)
-                self._known[key] = kept
-            return self._known[key]
+                self._known[task.digest] = kept
+            return self._known[task.digest]
 
-    def bodies(self, test: EvalplusTest) -> list[bytes]:
-        """The calls of all base inputs, then of all plus inputs, encoded once for all programs."""
-        if id(test) not in self._bodies:
-            inputs = [*test.base_input, *test.plus_input]
-            self._bodies[id(test)] = test, [encode((tuple(arguments), {})) for arguments in inputs]
-        return self._bodies[id(test)][1]
+    def cpu_seconds(self, task: CodeTask) -> float:
+        """What the reference takes for all inputs; 0 where that is not known yet."""
+        if self._path(task).exists():
+            return sum(expected.cpu_seconds for expected in self.of(task))
+        return 0.0
 
-    def _key(self, test: EvalplusTest, entry_point: str) -> str:
+    def _path(self, task: CodeTask) -> Path:
         version = f"{_FORMAT} {sys.version_info.major}.{sys.version_info.minor}"
-        digest = hashlib.sha256(repr((version, test.dataset, test.reference, entry_point)).encode())
-        for body in self.bodies(test):
-            digest.update(body + b"\n")  # JSON without line ends
-        return digest.hexdigest()[:32]
+        return self._folder / f"{hashlib.sha256(f'{version} {task.digest}'.encode()).hexdigest()[:32]}.json.xz"
 
 
 def default_folder() -> Path:
@@ -104,45 +108,38 @@ def _digest(encoded: bytes) -> str:
 
 
 def _small(expected: Expected) -> Expected:
-    if expected.failure is not None:
+    if not isinstance(expected.kept, bytes) or len(expected.kept) <= LARGEST_KEPT:
         return expected
-    encoded = encode(expected.output)
-    if len(encoded) <= LARGEST_KEPT:
-        return replace(expected, encoded=_equal_to_itself(encoded))
-    return Expected(Digest(_digest(encoded)), expected.cpu_seconds)
+    return Expected(Digest(_digest(expected.kept)), expected.cpu_seconds)
 
 
-def _read(path: Path) -> list[Expected] | None:
+def _read(path: Path, task: CodeTask) -> list[Expected] | None:
+    assert isinstance(task.tests, EvalplusTest)
     try:
-        rows = json.loads(lzma.decompress(path.read_bytes()))
-        return [_expected(*row) for row in rows]
+        rows = [_expected(*row) for row in json.loads(lzma.decompress(path.read_bytes()))]
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, lzma.LZMAError):
         return None  # torn by a crash, or not ours: computed anew
+    return rows if len(rows) == len(task.tests.base_input) + len(task.tests.plus_input) else None
 
 
 def _expected(kind: str, text: str, seconds: float) -> Expected:
     if kind == "value":
-        encoded = text.encode()
-        return Expected(decode(encoded), seconds, encoded=_equal_to_itself(encoded))
+        return Expected(text.encode(), seconds)
     return Expected(Digest(text), seconds) if kind == "digest" else Expected(None, seconds, failure=text)
 
 
-def _equal_to_itself(encoded: bytes) -> bytes | None:
-    return None if b'{"n":' in encoded else encoded  # never within a text, whose quotes are escaped
-
-
 def _write(path: Path, outputs: Sequence[Expected]) -> None:
-    rows = []
+    rows: list[tuple[str, str | None, float]] = []
     for expected in outputs:
         seconds = round(expected.cpu_seconds, 4)
-        if expected.failure is not None:
-            rows.append(("failure", expected.failure, seconds))
-        elif isinstance(expected.output, Digest):
-            rows.append(("digest", expected.output.sha256, seconds))
+        if isinstance(expected.kept, bytes):
+            rows.append(("value", expected.kept.decode(), seconds))
+        elif expected.kept is not None:
+            rows.append(("digest", expected.kept.sha256, seconds))
         else:
-            rows.append(("value", encode(expected.output).decode(), seconds))
+            rows.append(("failure", expected.failure, seconds))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as file:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -30,7 +30,8 @@ def judge_code_file(
 ) -> Counter[str]:
     """Judges each line `{id, response | solution, entry_point?, tests}` of a JSONL file; returns the outcomes' counts.
 
-    `tests` is a list of `{args, expected}` (and `kwargs`) or of `{stdin, stdout}`, or the source of a test program.
+    `tests` is a list of `{args, expected}` (and `kwargs`), of `{stdin, stdout}` or of asserts, or the source of a test
+    program.
     A `response` is searched for its program, a `solution` is run as it stands. `prefix` may give code that a
     function's body continues, and `finish_reason` `length` says that a response was cut off. Verdicts go to `out`, one
     line each in the file's order, or to stdout. Raises InputError, before anything is run, for a line that cannot be
@@ -102,7 +103,11 @@ def judge_benchmark_file(
         closing(math_grader(benchmark, workers)) if benchmark.kind == "math" else _code_grader(workers, level, unsafe)
     )
     with _output(out, path) as file, grading as grader:
-        submitted = ((id, _submit(grader, problems[id], row)) for id, row in rows)
+        submitted = (
+            _longest_first(grader, problems, rows)
+            if isinstance(grader, CodeGrader)
+            else ((id, _submit(grader, problems[id], row)) for id, row in rows)
+        )
         for id, verdict in _in_order(submitted):
             _write(file, {"problem_id": id, "index": len(results[id])}, verdict)
             results[id].append(verdict)
@@ -150,7 +155,7 @@ def _rows(path: Path, id_required: bool = True) -> Iterator[tuple[dict[str, Any]
             continue
         where = f"{path}:{number}"
         try:
-            row = json.loads(line.decode(), parse_int=_integer)
+            row = json.loads(line.decode("utf-8-sig"), parse_int=_integer)
         except UnicodeDecodeError as error:
             raise InputError(f"{where}: not UTF-8 (byte {error.start + 1} of the line)") from None
         except (ValueError, RecursionError) as error:
@@ -198,6 +203,8 @@ def _tests(tests: Any, entry_point: str | None, where: str) -> list[StdinTest] |
         return CheckTest(tests)
     if not isinstance(tests, list) or not tests:
         raise InputError(f"{where}: needs `tests`, a list that is not empty")
+    if all(isinstance(test, str) and test.strip() for test in tests):  # asserts, as MBPP has them
+        return _tests("\n".join(tests), entry_point, where)
     if all(isinstance(test, dict) and {"stdin", "stdout"} <= test.keys() for test in tests):
         if all(isinstance(test[name], str) for test in tests for name in ("stdin", "stdout")):
             for test in tests:
@@ -212,7 +219,9 @@ def _tests(tests: Any, entry_point: str | None, where: str) -> list[StdinTest] |
                 _check_call(test, where)
             return [CallTest(test["args"], test["expected"], test.get("kwargs", {})) for test in tests]
         raise InputError(f"{where}: `args` of a test must be a list (and `kwargs` an object)")
-    raise InputError(f"{where}: each test must have `args` and `expected`, or each `stdin` and `stdout`")
+    raise InputError(
+        f"{where}: each test must have `args` and `expected`, or each `stdin` and `stdout`, or each be an assert"
+    )
 
 
 def _check_text(text: str, name: str, where: str) -> None:
@@ -247,6 +256,18 @@ def _submit(grader: Grader, problem: Problem, row: Mapping[str, Any]) -> Future[
     if isinstance(grader, CodeGrader) and row.get("solution") is not None:
         return grader.submit_program(problem, row["solution"])
     return grader.submit(problem, row["response"], str(row.get("finish_reason") or "stop"))
+
+
+def _longest_first(
+    grader: CodeGrader, problems: Mapping[str, Problem], rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> Iterator[tuple[str, Future[Verdict]]]:
+    """Submits all rows, those of slow problems first, so that none of them runs alone at the end; yields them in the
+    order of the file."""
+    seconds = {id: grader.cpu_seconds(problems[id]) for id in {id for id, _ in rows}}
+    numbers = sorted(range(len(rows)), key=lambda number: -seconds[rows[number][0]])
+    futures = {number: _submit(grader, problems[rows[number][0]], rows[number][1]) for number in numbers}
+    for number, (id, _) in enumerate(rows):
+        yield id, futures.pop(number)
 
 
 def _in_order(submitted: Iterable[tuple[Any, Future[Verdict]]]) -> Iterator[tuple[Any, Verdict]]:

@@ -1,12 +1,12 @@
 """Tries one program on its tests in the sandbox. Expected outputs stay on this side of the wall."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ba_eval.benchmark.problem import CallTest, StdinTest
-from ba_eval.execution import CallResult, Limits, RunResult, Sandbox, idle
+from ba_eval.execution import Call, CallResult, Limits, RunResult, Sandbox, idle
 from ba_eval.execution.wire import WireError, encode
 from ba_eval.grade.compare import output_difference, same_value, shorten, show
 from ba_eval.grade.turns import Turns
@@ -113,58 +113,49 @@ def try_calls(
     def describe(number: int) -> str:
         return show_call(tests[number].args, tests[number].kwargs)
 
-    return runner.fairly(lambda: call_all(runner.sandbox, program, entry_point, calls, limits, judge, describe))
-
-
-class Call(NamedTuple):
-    """Encoded arguments, and the CPU seconds that the call may take."""
-
-    body: bytes
-    cpu_seconds: float
-    expected: bytes | str | None = None
-    """The encoded value with which it passes, whatever `judge` would say, or the SHA-256 of it."""
+    return runner.fairly(
+        lambda: call_all(runner.sandbox, program, entry_point, calls, len(calls), limits, judge, describe)
+    )
 
 
 def call_all(
     sandbox: Sandbox,
     program: str,
     entry_point: str,
-    calls: Sequence[Call],
+    calls: Iterable[Call],
+    total: int,
     limits: Limits,
     judge: Callable[[int, Any], Mapping[str, Any] | None],
     describe: Callable[[int], str],
     cpu_budget: float = float("inf"),
 ) -> Trial:
-    """Makes the calls in one process, up to the first that fails.
+    """Makes `total` calls in one process, up to the first that fails.
 
-    `judge` is given a call's number and value; what it returns, where not None, tells of the failure. `describe` shows
-    a call's arguments. `cpu_budget` holds for all calls together.
+    A value that its call expects passes. `judge` is given the number and value of other calls; what it returns, where
+    not None, tells of the failure. `describe` shows a call's arguments. `cpu_budget` holds for all calls together.
     """
     used = slowest = 0.0
     with sandbox.session(program, entry_point, limits) as session:
         started = time.monotonic()
         if session.loaded.status != "ok":
             failed = {"test": 0, "error": _error(session.loaded)}
-            return Trial(0, len(calls), _reason(session.loaded), failed, session.loaded.stalled)
-        results = session.call_many(
-            [call.body for call in calls], [call.cpu_seconds for call in calls], [call.expected for call in calls]
-        )
-        for number, result in enumerate(results):
+            return Trial(0, total, _reason(session.loaded), failed, session.loaded.stalled)
+        for number, result in enumerate(session.call_many(calls)):
             used += result.cpu_seconds
             slowest = max(slowest, result.cpu_seconds)
             if result.status != "ok":
                 failed = {"test": number, "input": describe(number), "error": _error(result)}
-                return Trial(number, len(calls), _reason(result), failed, result.stalled)
+                return Trial(number, total, _reason(result), failed, result.stalled)
             told = None if result.matched else judge(number, result.value)
             if told is not None:
                 failed = {"test": number, "input": describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
-                return Trial(number, len(calls), "failed test", failed)
+                return Trial(number, total, "failed test", failed)
             if idle(time.monotonic() - started, used):
-                return Trial(number, len(calls), "timeout", {"test": number, "error": _SLEPT}, result.stalled)
+                return Trial(number, total, "timeout", {"test": number, "error": _SLEPT}, result.stalled)
             if used > cpu_budget:
                 failed = {"test": number, "error": f"all calls together took more than {cpu_budget:.0f} s of CPU time"}
-                return Trial(number, len(calls), "timeout", failed, result.stalled)
-    return Trial(len(calls), len(calls), slowest=slowest)
+                return Trial(number, total, "timeout", failed, result.stalled)
+    return Trial(total, total, slowest=slowest)
 
 
 def try_check(runner: Runner, program: str, entry_point: str, test_source: str, limits: Limits) -> Trial:

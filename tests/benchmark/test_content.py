@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ba_eval.benchmark.content import content_hash, digest_of_tests, golds_hash, ids_hash
+from ba_eval.benchmark.content import content_hash, golds_hash, ids_hash
 from ba_eval.benchmark.problem import CallTest, CodeTask, EvalplusTest, Problem, StdinTest
 
 A = Problem(id="a", prompt="p", golds=("25",))
@@ -37,7 +37,7 @@ def test_ids_hash() -> None:
 
 def test_tests_enter_by_their_values() -> None:
     def digest(tests: object) -> str:
-        return digest_of_tests(CodeTask(tests=tests))  # type: ignore[arg-type]
+        return CodeTask(tests=tests).digest  # type: ignore[arg-type]
 
     assert digest([StdinTest("1", "2")]) == digest((StdinTest("1", "2"),))
     assert digest([StdinTest("1", "2")]) != digest([StdinTest("1", "3")])
@@ -45,4 +45,4 @@ def test_tests_enter_by_their_values() -> None:
     made = EvalplusTest("mbpp", "Mbpp/1", [({3, 1, 2}, 1j, (1,))], [], "def f(): pass", 0.0)
     assert digest(made) == digest(replace(made, base_input=[({1, 2, 3}, 1j, (1,))]))
     assert digest(made) != digest(replace(made, base_input=[({1, 2, 4}, 1j, (1,))]))
-    assert digest_of_tests(CodeTask(tests=[StdinTest("\ud800", "")]))
+    assert CodeTask(tests=[StdinTest("\ud800", "")]).digest

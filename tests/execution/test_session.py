@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ba_eval.execution import Limits, Opaque, Sandbox
+from ba_eval.execution import Call, Limits, Opaque, Sandbox
 from ba_eval.execution.wire import encode
 
 LIMITS = Limits(cpu_seconds=2, wall_seconds=60)
@@ -43,9 +43,10 @@ def test_methods_get_a_new_object_each_time(sandbox: Sandbox) -> None:
 def test_an_expected_value_is_told_and_not_decoded(sandbox: Sandbox) -> None:
     program = "def f(n):\n    if n < 0: raise ValueError(n)\n    return list(range(n))"
     wanted = hashlib.sha256(b"[0,1,2]").hexdigest()
-    bodies = [encode(((n,), {})) for n in (3, 4, -1, 3, 2, 1)]
+    expected = [(3, wanted), (4, wanted), (-1, wanted), (3, None), (2, b"[0,1]"), (1, b"[1]")]
+    calls = [Call(encode(((n,), {})), 1.0, value) for n, value in expected]
     with sandbox.session(program, "f", LIMITS) as session:
-        results = list(session.call_many(bodies, expected=[wanted, wanted, wanted, None, b"[0,1]", b"[1]"]))
+        results = list(session.call_many(calls))
     assert [result.matched for result in results] == [True, False, False, False, True, False]
     assert [result.value for result in results] == [None, [0, 1, 2, 3], None, [0, 1, 2], None, [0]]
     assert results[2].exception == "ValueError"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ba_eval.benchmark.problem import CodeTask, EvalplusTest, Problem
+from ba_eval.execution.wire import encode
 from ba_eval.grade.code import CodeGrader, reference_failures
 from ba_eval.grade.evalplus import _measured_together, agrees
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
@@ -113,7 +114,7 @@ def test_time_of_a_slow_call_is_its_own(grader: CodeGrader) -> None:
     reference = "import time\ndef f(n):\n    end = time.process_time() + n\n    while time.process_time() < end: pass\n"
     # under load the answers of these come together
     test = task(reference, [[0.0]] * 50 + [[0.6]] + [[0.0]] * 50, [])
-    expected = grader._evalplus._expected.of(test, "f")
+    expected = grader._evalplus._expected.of(CodeTask(test, "f"))
     slow = [number for number, output in enumerate(expected) if output.cpu_seconds > 0.3]
     assert slow == [50]
     slower = reference.replace("+ n", "+ 3 * n")
@@ -152,21 +153,40 @@ def test_candidates_do_not_change_inputs_for_others(grader: CodeGrader) -> None:
     assert grader.submit_program(problem, "def f(xs):\n    return sum(xs)").result().outcome == "correct"
 
 
-def test_outputs_are_computed_once_and_kept(tmp_path: Path) -> None:
-    outputs = [Expected(n, 0.25) for n in (1, 2.5, "x", None, [(1,), {2}], {"k": 1j})]
-    outputs += [Expected("y" * 10**6, 1.5), Expected(None, 0.0, failure="ValueError: no")]
-    computed: list[str] = []
+def test_a_method_is_no_function_of_that_name(grader: CodeGrader) -> None:
+    """As in evalplus; the reference is no method either, and must not fail for it."""
+    tests = task("def f(n):\n    return n + 1", [[0]], [[1]])
+    problem = Problem("T/4", "", code=CodeTask(tests, "f"))
+    verdict = grader.submit_program(problem, "class Solution:\n    def f(self, n):\n        return 'x'").result()
+    assert (verdict.outcome, verdict.details["base"], verdict.details["plus"]) == ("wrong", "fail", "fail")
 
-    def compute(test: EvalplusTest, entry_point: str) -> list[Expected]:
-        computed.append(entry_point)
+
+def test_a_reference_that_fails_on_all_inputs_shows_nothing(grader: CodeGrader) -> None:
+    problem = Problem("T/5", "", code=CodeTask(task("def g(n):\n    return n", [[0]], [[1]]), "f"))
+    verdict = grader.submit_program(problem, "def f(n):\n    return n").result()
+    assert verdict.outcome == "error"
+    assert "the reference solution fails on every input" in verdict.reason
+
+
+def test_outputs_are_computed_once_and_kept(tmp_path: Path) -> None:
+    values = [1, 2.5, "x", None, [(1,), {2}], {"k": 1j}]
+    outputs = [Expected(encode(value), 0.25) for value in values]
+    outputs += [Expected(encode("y" * 10**6), 1.5), Expected(None, 0.0, failure="ValueError: no")]
+    computed: list[str | None] = []
+
+    def compute(task: CodeTask) -> list[Expected]:
+        computed.append(task.entry_point)
         return outputs
 
-    test = task("reference", [[1]] * 5, [[2]] * 3)
-    first = ExpectedOutputs(compute, tmp_path).of(test, "f")
+    inputs = [[1]] * 5, [[2]] * 3
+    asked = CodeTask(task("reference", *inputs), "f")
+    assert ExpectedOutputs(compute, tmp_path).cpu_seconds(asked) == 0.0
+    first = ExpectedOutputs(compute, tmp_path).of(asked)
     again = ExpectedOutputs(compute, tmp_path)
-    assert again.of(test, "f") == first == again.of(test, "f")
+    assert again.cpu_seconds(asked) == 3.0
+    assert again.of(asked) == first == again.of(asked)
     assert computed == ["f"]
-    assert first[:6] == outputs[:6]
+    assert [expected.output for expected in first[:6]] == values
     assert isinstance(first[6].output, Digest)
     assert first[6].output.matches("y" * 10**6)
     assert not first[6].output.matches("y" * (10**6 - 1) + "z")
@@ -174,17 +194,17 @@ def test_outputs_are_computed_once_and_kept(tmp_path: Path) -> None:
     [file] = tmp_path.iterdir()
     assert file.stat().st_size < 2000
 
-    ExpectedOutputs(compute, tmp_path).of(task("another reference", [[1]] * 5, [[2]] * 3), "f")
-    ExpectedOutputs(compute, tmp_path).of(test, "g")
+    ExpectedOutputs(compute, tmp_path).of(CodeTask(task("another reference", *inputs), "f"))
+    ExpectedOutputs(compute, tmp_path).of(CodeTask(task("reference", *inputs), "g"))
     assert computed == ["f", "f", "g"]
 
     for torn in (file.read_bytes()[:-20], b"", b"\xfd7zXZ\x00", b"[]"):
         file.write_bytes(torn)
-        assert ExpectedOutputs(compute, tmp_path).of(test, "f") == first
+        assert ExpectedOutputs(compute, tmp_path).of(asked) == first
     assert computed == ["f", "f", "g", "f", "f", "f", "f"]
 
 
 def test_cache_that_cannot_be_written_is_no_fault(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    outputs = ExpectedOutputs(lambda *_: [Expected(1, 0.0)], tmp_path / "file" / "below")
-    assert outputs.of(task("r", [[1]], []), "f") == [Expected(1, 0.0)]
+    outputs = ExpectedOutputs(lambda _: [Expected(b"1", 0.0)], tmp_path / "file" / "below")
+    assert outputs.of(CodeTask(task("r", [[1]], []), "f")) == [Expected(b"1", 0.0)]
