@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from ba_eval.grade.math.congruences import residues
 from ba_eval.grade.math.equations import same_relation
 from ba_eval.grade.math.exact import TooLarge, exact
 from ba_eval.grade.math.forms import (
@@ -19,6 +20,7 @@ from ba_eval.grade.math.forms import (
 )
 from ba_eval.grade.math.lists import filled, is_list_of_points, points, same_parameter
 from ba_eval.grade.math.numeric import as_fraction, number, same
+from ba_eval.grade.math.pieces import same_function
 from ba_eval.grade.math.regions import INEQUALITIES, same_region
 from ba_eval.grade.math.tree import Node, contains, one
 from ba_eval.grade.math.vectors import has_units, in_components
@@ -52,8 +54,18 @@ class Comparison:
             answer = points(answer)
         if "text" in (gold[0], answer[0]):
             return bool(gold[0] == answer[0] and gold[1].lower() == answer[1].lower())
+        if (
+            (left := residues(gold))
+            and (right := residues(answer))
+            and (None in (left[0], right[0]) or left[0] == right[0])
+        ):
+            self.methods.add("residues")
+            return left[1:] == right[1:]
         if "mod" in (gold[0], answer[0]):
             return self.congruences(gold, answer)
+        if (found := same_function(gold, answer)) is not None:
+            self.methods.add("pieces")
+            return found
         if "rel" in (gold[0], answer[0]):
             return same_relation(gold, answer, self)
         if has_units(gold) or has_units(answer):

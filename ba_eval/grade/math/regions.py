@@ -36,19 +36,19 @@ def same_region(a: Node, b: Node) -> bool | None:
 def _same_region(a: Node, b: Node) -> bool | None:
     mp = context(_DIGITS)
     try:
-        left, right = _region(a, mp), _region(b, mp)
+        left, right = region_of(a, mp), region_of(b, mp)
     except (Undefined, TooLarge):
         return None
     if left is None or right is None:
         return None
     borders = sorted({_mpf(x, mp) for x in (*left.borders, *right.borders)})
     try:
-        return all(left.holds(x) == right.holds(x) for x in _test_points(borders, mp))
+        return all(left.holds(x) == right.holds(x) for x in test_points(borders, mp))
     except (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
 
 
-_PROBES = tuple(
+PROBES = tuple(
     sign * (2 + step / 7) ** power for sign in (-1, 1) for power in (-6, -2, 0.5, 1, 2, 4) for step in range(4)
 )
 """Numbers of many sizes, none of them a likely border."""
@@ -64,10 +64,10 @@ def membership(node: Node) -> list[tuple[int, list[float] | None]]:
     found: list[tuple[int, list[float] | None]] = []
     for form in (node, ("inter", *node[1:])) if node[0] == "list" else (node,):
         try:
-            region = _region(form, mp)
+            region = region_of(form, mp)
             if region is None:
                 continue
-            bits = sum(1 << i for i, x in enumerate(_PROBES) if region.holds(mp.mpf(x)))
+            bits = sum(1 << i for i, x in enumerate(PROBES) if region.holds(mp.mpf(x)))
             borders = {_mpf(x, mp) for x in region.borders} if _is_plain(form) else None
             found.append(
                 (
@@ -95,7 +95,7 @@ def _changes(region: Region, border: Any, mp: Any) -> bool:
     return len({region.holds(x) for x in (border - step, border, border + step)}) > 1
 
 
-def _test_points(borders: list[Any], mp: Any) -> list[Any]:
+def test_points(borders: list[Any], mp: Any) -> list[Any]:
     points = [mp.mpf(0), mp.mpf(10) ** 6 + mp.mpf(1) / 3, -(mp.mpf(10) ** 6) - mp.mpf(1) / 3]
     for border in borders:
         step = (1 + abs(border)) * mp.mpf(10) ** -12
@@ -110,7 +110,7 @@ def _mpf(value: Any, mp: Any) -> Any:
     return mp.mpf(value.numerator) / value.denominator if hasattr(value, "denominator") else mp.mpf(value)
 
 
-def _region(node: Node, mp: Any) -> Region | None:
+def region_of(node: Node, mp: Any) -> Region | None:
     kind = node[0]
     if node == _REALS:
         return Region(lambda x: True, ())
@@ -120,7 +120,7 @@ def _region(node: Node, mp: Any) -> Region | None:
         members = [_real(item, mp) for item in node[1:]]
         return Region(lambda x: any(_equal(x, m, mp) for m in members), tuple(members))
     if kind in _SETS:
-        parts = [_region(part, mp) for part in node[1:]]
+        parts = [region_of(part, mp) for part in node[1:]]
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -132,7 +132,7 @@ def _region(node: Node, mp: Any) -> Region | None:
         return Region(lambda x: known[0].holds(x) and not any(part.holds(x) for part in known[1:]), borders)
     if kind == "rel":
         if node[1] == "in" and len(node) == 4:
-            return _region(node[3], mp)
+            return region_of(node[3], mp)
         return _inequality(node, mp)
     return None
 
