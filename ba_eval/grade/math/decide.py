@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from ba_eval.grade.math import fast, units
+from ba_eval.grade.math import families, fast, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.compare import Comparison
 from ba_eval.grade.math.opinion import math_verify_agrees
@@ -54,8 +54,11 @@ def _trees(
 ) -> Decision:
     whole_gold = gold
     gold, answer = (units.in_dollars(text) if sign else text for text, sign in zip((gold, answer), money, strict=True))
-    gold, gold_unit = units.split_unit(without_condition(gold))
-    bare, answer_unit = units.split_unit(without_condition(answer), letters=not re.search("[A-Za-z]", gold))
+    (gold, gold_condition), (answer, condition) = parted(gold), parted(answer)
+    gold, answer = families.members(gold, answer, condition), families.members(answer, gold, gold_condition)
+    constant = families.constant(gold_condition)
+    gold, gold_unit = units.split_unit(gold)
+    bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
     gold_unit = gold_unit or units.split_unit("1 " + _as_text(unit))[1] or ("dollar" if money[0] else "")
     answer_unit = answer_unit or ("dollar" if money[1] else "")
     (gold, gold_unit, radians), (bare, answer_unit, others) = (
@@ -68,7 +71,7 @@ def _trees(
     if factor != 1:
         bare = f"({bare})*({factor.numerator})/({factor.denominator})"
     golds, gold_trouble = readings_of(gold)
-    decimal = bool(re.search(r"\d\.\d", gold)) and "," not in gold
+    decimal = "," not in gold and (bool(re.search(r"\d\.\d", gold)) or is_decimal_comma(bare, answer_unit))
     candidates, trouble = readings_of(without_choice(bare), decimal, True)
     if not candidates and not trouble.startswith(_OVER) and (value := _value_of_chain(bare)):
         candidates, _ = readings_of(value, decimal, True)
@@ -83,6 +86,7 @@ def _trees(
     methods: set[str] = set()
     for left in golds:
         for right in candidates:
+            right = families.same_constant(left, right, constant, condition)
             comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
             try:
                 result = comparison.equal(left, right)
@@ -120,6 +124,17 @@ def without_condition(text: str) -> str:
         ):
             text = text[: match.start()].strip()
     return text
+
+
+def is_decimal_comma(value: str, unit: str) -> bool:
+    """Tells whether the comma of 2,5 euros is a decimal one: no list, as a unit stands behind it, and no thousands."""
+    return bool(unit and re.fullmatch(r"[-+]?\d+,\d{1,2}", value))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Returns (answer, what is said of its letters)."""
+    answer = without_condition(text)
+    return answer, text[len(answer) :]
 
 
 def _as_text(unit: str) -> str:

@@ -4,9 +4,9 @@ import random
 import zlib
 from typing import Any
 
-from ba_eval.grade.math import units
+from ba_eval.grade.math import families, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
-from ba_eval.grade.math.decide import readings_of, without_condition
+from ba_eval.grade.math.decide import is_decimal_comma, parted, readings_of
 from ba_eval.grade.math.exact import TooLarge
 from ba_eval.grade.math.fingerprint import Fingerprint, Shape, Value, bounded
 from ba_eval.grade.math.forms import expanded, in_radians, is_equation, point, readings, simple
@@ -31,12 +31,17 @@ def fingerprint(answer: str) -> Fingerprint | None:
         return None
     if units.is_money(answer):
         text = units.in_dollars(text)
+    text, condition = parted(text)
+    if families.constant(condition):
+        return None
     shapes: Fingerprint = []
     for letters in (False, True):
-        value, unit = units.split_unit(without_condition(text), letters)
+        value, unit = units.split_unit(text, letters)
         value, unit, _ = units.angles(value, unit)
         known = units.measure(unit)
-        for tree in dict.fromkeys(readings_of(value)[0] + readings_of(without_choice(value), True, True)[0]):
+        for tree in dict.fromkeys(
+            readings_of(value, is_decimal_comma(value, unit))[0] + readings_of(without_choice(value), True, True)[0]
+        ):
             try:
                 shape = _shape(tree)
             except (*NO_VALUE, TooLarge, RecursionError):
@@ -59,8 +64,8 @@ def _shape(tree: Node) -> Shape | None:
     node = expanded(simple(tree))
     if node[0] == "tuple":
         node = point(node)
-    if has_units(node) or (symbols(node) & PARAMETERS and has_pi(node)):
-        return None
+    if has_units(node) or (symbols(node) & PARAMETERS and has_pi(node)) or "C" in symbols(node):
+        return None  # these have more than one spelling: letters that count, an arbitrary constant
     if node[0] == "rel" and node[1] == "in" and len(node) == 4:
         node = expanded(simple(node[3]))
     probes = [] if _has_equation(node) else membership(node)
