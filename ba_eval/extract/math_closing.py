@@ -25,7 +25,7 @@ from ba_eval.extract.math_statements import ASIDE, pointed_out, without_aftertho
 # -- closing lines
 
 _CONCLUDING = re.compile(
-    r"\b(?:therefore|thus|hence|so|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total)\b",
+    r"\b(?:therefore|thus|hence|so(?!\s+far\b)|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total)\b",
     re.I,
 )
 _ITEM = rf"(?:{VALUE}|[^\s.,]*\d[^\s,]*)"
@@ -41,11 +41,36 @@ _CHOICE = re.compile(
     r"\b(?i:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}"
     r"(?=[*_.!\s]*$|[:)]|\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b)"
 )
+_SO_FAR = re.compile(r"\W*so far\b", re.I)
+_UNFINISHED = re.compile(
+    r"(?:\b(?:let|let's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using)|"
+    r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z])\s*$",
+    re.I,
+)
+"""A sentence that breaks off: nothing before it was meant to be the end."""
+_VERDICT = re.compile(
+    r"\W*(?:yes|no|true|false)\s?[,.:;—–]\s+(?=\w)(?!(?:if|only|unless|provided|except|when)\b)"
+    r"(?!.*\b(?:wait|actually|hmm|but|however|let|sorry|unless|perhaps|maybe|mistake)\b)[^.!?\n]+(?:[.!]\W*)?",
+    re.I,
+)
+"""A sentence that answers with its first word: No, there is none."""
+_NO = r"(?:pas|ne|n|ni|nicht|kein\w*|no|non|nie|não|nem|niet|geen|не|нет)"
+_LIMIT = r"(?:plus|moins|más|menos|mehr|weniger|mindestens|höchstens|più|meno|mais|więcej|mniej|meer|minder|entre)"
+_ELSEWHERE = re.compile(
+    r"(?<!\w)(?:donc|ainsi|soit|daher|somit|folglich|deshalb|portanto|luego|entonces|"
+    r"por (?:lo )?tanto|quindi|dunque|perciò|pertanto|więc|zatem|dus|значит|поэтому)[\s,:]+"
+    rf"(?:(?!(?:{_NO}|{_LIMIT})\b)[^\W\d_]+(?:['’]|\s+)){{0,4}}?"
+    r"(?P<value>\x00\d+\x00|\d+(?:,\d{1,2})?(?![\d.,]\d))(?P<unit>\s*[€%]|\s+[^\W\d_]+)?[\s.!]*$",
+    re.I,
+)
+"""The end of a concluding sentence in another language, with a decimal comma: donc 2,5 euros."""
 
 
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
     tail = without_afterthought(without_boilerplate(text[-6000:]).rstrip()[-3000:])
+    if _UNFINISHED.search(tail[-300:]):
+        return None
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(line) if not b.rstrip().endswith(":")]
@@ -62,6 +87,10 @@ def closing(text: str) -> Extraction | None:
     for sentence in reversed(sentences[-2:]):
         final = sentence is sentences[-1]
         concluding = bool(_CONCLUDING.search(sentence))
+        if _SO_FAR.match(sentence):
+            continue
+        if final and (found := _elsewhere(sentence, masked)):
+            return found
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
         sentence = without_extras(sentence)
@@ -69,11 +98,25 @@ def closing(text: str) -> Extraction | None:
             return found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):
             return found
-    if sentences and masked.spans and not DENIED.search(sentences[-1]):
+    if lines and _VERDICT.fullmatch(lines[-1]):
+        return Extraction(lines[-1].strip(), "closing")
+    if sentences and masked.spans and not (DENIED.search(sentences[-1]) or _SO_FAR.match(sentences[-1])):
         spans = re.findall(r"\x00\d+\x00", sentences[-1])
         if spans:
             return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
     return None
+
+
+def _elsewhere(sentence: str, masked: Masked) -> Extraction | None:
+    """Returns the value, with a unit that is one word, that ends a concluding sentence in another language."""
+    found = _ELSEWHERE.search(sentence)
+    if found is None:
+        return None
+    unit = (found["unit"] or "").strip()
+    value = masked.shown(found["value"])
+    # Of 2,5 alone nobody can tell whether it is a list.
+    value = value.replace(",", ".") if unit and "\x00" not in found["value"] else value
+    return Extraction(f"{value} {unit}" if unit.isascii() and unit else value, "closing")
 
 
 def _plainly(sentence: str, masked: Masked, alone: bool) -> Extraction | None:

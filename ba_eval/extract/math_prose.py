@@ -35,6 +35,11 @@ _OTHER_MARK = re.compile(
 )
 """The word for answer in other languages, with what links it to the value."""
 _OTHER_ENDING = re.compile(r"(?:입니다|이다|です|である|になります|となります)(?=[.。\s]|$)")
+_OTHER_AND = re.compile(
+    r"(?<=[\d$)}\]])(?:\s+(?:et|ou|und|oder|y|e|o|i|oraz|lub|en|ve|veya|и|или)\s+|\s*(?:以及|或者|和|或|及|、|と|または|와|과|또는)\s*)"
+    r"(?=[-+\d($\\]|[a-z]\s*=)"
+)
+"""`and` and `or` in these languages, between two values."""
 _CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=\(?[A-J](?![A-Za-z]))")
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
@@ -86,6 +91,7 @@ def _in_other_languages(text: str, best: Extraction | None) -> Extraction | None
         last = deque(pattern.finditer(tail), maxlen=1)
         if last and (best is None or start + last[0].start() > best.start):
             rest = _OTHER_ENDING.sub("", tail[last[0].end() :]).replace("。", ". ").replace("，", ", ")
+            rest = _OTHER_AND.sub(" and ", rest)
             if found := _first_answer(rest):
                 best = Extraction(found, "answer-line", start=start + last[0].start())
     return best

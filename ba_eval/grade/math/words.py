@@ -162,7 +162,8 @@ def decide_words(gold: str, answer: str) -> tuple[bool, str] | None:
     if left in _YES_OR_NO:
         # "No, because ...": the first word answers, where none of the others takes it back.
         said = right.split()
-        return said[:1] == [left] and not (_YES_OR_NO - {left}) & set(said), "text"
+        taken_back = (_YES_OR_NO - {left} | _SECOND_THOUGHTS) & set(said) or set(said[1:2]) & _CONDITIONS
+        return said[:1] == [left] and not taken_back, "text"
     if not _is_text(gold, inner):
         return None
     if left == right or left.replace(" ", "") == right.replace(" ", ""):
@@ -189,6 +190,9 @@ _INFINITE = re.compile(
     r"(?: (?:solutions?|values?|numbers?|primes?|integers?|pairs?|points?))?"
 )
 _YES_OR_NO = names("yes no true false")
+_SECOND_THOUGHTS = names("wait actually hmm sorry mistake")
+_CONDITIONS = names("if only unless provided except when")
+"""Words that make no plain yes of `Yes, if ...`."""
 
 
 def _is_kind(kind: re.Pattern[str], text: str) -> bool:
