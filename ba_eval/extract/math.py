@@ -94,7 +94,8 @@ def _boxed(text: str) -> Extraction | None:
     contents = [content]
     for match in reversed(starts[:-1]):
         previous, previous_end, previous_closed = _content(text, match, limit=begin)
-        if not previous_closed or not _adjacent(text[previous_end:begin]):
+        between = text[previous_end:begin]
+        if not previous_closed or not (_adjacent(between) or _next_part(text, match.start(), between)):
             break
         contents.insert(0, _label(text, match.start()) + previous)
         if len(contents) == 2:
@@ -180,6 +181,16 @@ def _adjacent(between: str) -> bool:
     if not _CONNECTIVE.search(between):
         return not _SEPARATOR_NOISE.sub("", between)
     return sum(word.lower() not in ("and", "or") for word in words) <= 3
+
+
+_PART = re.compile(r"\(?([a-h])\)[\s$*]*$")
+_PART_BETWEEN = re.compile(r"[\s$.*]{0,12}\(?([b-h])\)[\s$*]{0,12}")
+
+
+def _next_part(text: str, begin: int, between: str) -> bool:
+    """Tells whether two boxes are parts of one answer: (a) before the one, nothing but (b) between them."""
+    first, second = _PART.search(text[max(0, begin - 12) : begin]), _PART_BETWEEN.fullmatch(between)
+    return bool(first and second and ord(first[1]) + 1 == ord(second[1]))
 
 
 def _label(text: str, begin: int) -> str:

@@ -41,9 +41,18 @@ _CHOICE = re.compile(
     r"\b(?i:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}"
     r"(?=[*_.!\s]*$|[:)]|\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b)"
 )
+_REFUSED = re.compile(
+    r"\b(?:need|needs|requires?|without|lacks?|not enough|insufficient)\s+(?:more|further|additional|any more)?\s*"
+    r"(?:information|data|context)\b[^.!?\n]*\W*$",
+    re.I,
+)
+"""A last sentence that gives no answer: more information is needed."""
+_BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
+_NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
+_AND_ELSEWHERE = re.compile(r"(?<=\x00)\s+(?:et|ou|und|oder|y|e|o|i|oraz|lub|и|или)\s+(?=\x00)")
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
-    r"(?:\b(?:let|let's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using)|"
+    r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using))|"
     r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z])\s*$",
     re.I,
 )
@@ -69,7 +78,7 @@ _ELSEWHERE = re.compile(
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
     tail = without_afterthought(without_boilerplate(text[-6000:]).rstrip()[-3000:])
-    if _UNFINISHED.search(tail[-300:]):
+    if _UNFINISHED.search(tail[-300:]) or _REFUSED.search(tail[-300:]):
         return None
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
@@ -78,7 +87,10 @@ def closing(text: str) -> Extraction | None:
             return Extraction(inner(bold[-1].strip()), "closing")
     if lines and (label := _LABEL.match(lines[-1])) and (found := bare(lines[-1][label.end() :])):
         return Extraction(found.answer, "closing")
+    if (listed := _bullets(lines)) is not None:
+        return Extraction(listed, "closing")
     masked = Masked(tail)
+    masked.text = _AND_ELSEWHERE.sub(" and ", masked.text)
     if (strong := _emphasised(masked)) is not None:
         return Extraction(strong, "closing")
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
@@ -105,6 +117,20 @@ def closing(text: str) -> Extraction | None:
         if spans:
             return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
     return None
+
+
+def _bullets(lines: list[str]) -> str | None:
+    """Returns the values of one name, or without one, that are the bullets at the end of a text."""
+    values: list[str] = []
+    for line in reversed(lines):
+        bullet = _BULLET.fullmatch(line)
+        if bullet is None or MATH_SPAN.fullmatch(bullet[1].rstrip(" .,;")) is None:
+            break
+        values.insert(0, inner(bullet[1].rstrip(" .,;")))
+    named = [_NAME.fullmatch(value) for value in values]
+    if len(values) < 2 or None in named or len({match[1] for match in named if match}) > 1:
+        return None
+    return ", ".join(values)
 
 
 def _elsewhere(sentence: str, masked: Masked) -> Extraction | None:

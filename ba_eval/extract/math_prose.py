@@ -28,7 +28,7 @@ _ANSWER_MARK = re.compile(
 )
 _OTHER_MARK = re.compile(
     r"(?:(?<!\w)(?:r[ée]ponse|respuesta|resposta|risposta|antwort|antwoord|ответ|cevap|jawaban|đáp án|đáp số|odpowiedź|"
-    r"उत्तर|الجواب|الإجابة)(?: (?:final[ea]?|correct[ae]|es|est|ist|is)(?!\w)| [éè](?!\w)|\s*[:：=]|\s+[-–—]\s)|"
+    r"उत्तर|الجواب|الإجابة)(?: (?:final[ea]?|correct[ae]|es|est|ist|is|lautet)(?!\w)| [éè](?!\w)|\s*[:：=]|\s+[-–—]\s)|"
     r"答案|答え|정답|(?<![回解])答(?=\s*[:：])|답(?=\s*[:：은이]))"
     r"[*_\s]{0,6}(?:(?:es|est|ist|is)(?!\w)|[éè](?!\w)|应?[是为]|は|[은는이])?[*_\s]{0,6}[:：]?",
     re.I,

@@ -104,7 +104,7 @@ def _trees(
 
 
 _CONDITION = re.compile(
-    r"(?:[,;:\s(]|\\text\s*\{[^{}]*\})+(?:\\forall\s*)?[a-z](?:\s*,\s*[a-z])*\s*\\in\s*"
+    r"(?:[,;:\s(]|\\text\s*\{[^{}]*\})+(?:\\forall\s*)?(?!([a-z])\s*,\s*\1\s*\\in)[a-z](?:\s*,\s*[a-z])*\s*\\in\s*"
     r"\\mathbb\s*\{?\s*[ZNRQC]\s*\}?(?:[_^]\{?[^{}]{1,6}\}?)*\s*\)?$"
 )
 _CONDITION_WORDS = re.compile(

@@ -8,7 +8,10 @@ _SET = re.compile(r"(?:[a-z]\s*\\in\s*)?\\\{((?:(?!\\[{}]).)*)\\\}", re.S)
 _BAR = re.compile(r"\\mid(?![a-z])|[|:]")
 _WHOLE = r"([a-z])\s*\\in\s*\\mathbb\s*\{?\s*Z\s*\}?"
 _DECLARED = re.compile(rf"\s*{_WHOLE}\s*")
-_BEHIND = re.compile(rf"[\s,;(]*(?:\\text\s*\{{[^{{}}]*\}})?\s*(?:\\forall\s*)?{_WHOLE}\s*\)?\s*")
+_BEHIND = re.compile(
+    r"[\s,;(]*(?:\\text\s*\{[\s,]*(?:where|with|for(?: all| any| every| some)?)?\s*\})?\s*"
+    rf"(?:\\forall\s*)?{_WHOLE}\s*\)?\s*"
+)
 _EQUATION = re.compile(rf"\s*([a-z])\s*(=.*?)\s*,\s*{_WHOLE}\s*", re.S)
 
 
@@ -44,7 +47,8 @@ _CONSTANTS = (
     re.compile(r"[\s,;(](?:\\forall\s*)?([A-Za-z])\s*\\in\s*\\mathbb\s*[RC]\s*\)?\s*$"),
 )
 _VARIABLES = frozenset("xyzt") | {"theta", "phi"}
-_LETTER = re.compile(r"[A-Za-z](?:_\d)?")
+_CUSTOMARY = re.compile(r"[cCkK](?:_\d)?")
+"""Letters of constants that need no word about them; another may be one that the problem gives."""
 
 
 def constant(condition: str) -> str | None:
@@ -67,7 +71,7 @@ def same_constant(gold: Node, answer: Node, named: str | None, condition: str) -
     if len(mine) != 1 or len(others) != 1 or _QUALIFIED.search(condition):
         return answer
     letter, other = mine.pop(), others.pop()
-    if not _LETTER.fullmatch(other) or other in _VARIABLES:
+    if not _CUSTOMARY.fullmatch(other) and constant(condition) != other:
         return answer
     if letter != named and not (letter == "C" and _is_added(gold, letter) and _is_added(answer, other)):
         return answer

@@ -253,6 +253,8 @@ def ratio(gold: str, answer: str) -> Fraction | None:
     """
     if not gold or not answer or gold.lower().rstrip("s") == answer.lower().rstrip("s"):
         return Fraction(1)
+    if gold.startswith("degrees ") and answer.startswith("degrees "):
+        return None
     a, b = measure(gold), measure(answer)
     if a is None or b is None:
         return Fraction(1)

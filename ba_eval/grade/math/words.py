@@ -232,6 +232,8 @@ _CHOICES = re.compile(r"\(?[A-H]\)?(?:\s*(?:,|;|and|&)?\s*\(?[A-H]\)?)+")
 _CHOICE_PREFIX = re.compile(
     r"(?:(?:option|choice|answer)\s*(?=.\b))?(?:\(([A-J])\)|([A-J])(?=[).:]|\s*[\d\\$]|\s*$))[).:\s~]*(.*)", re.S | re.I
 )
+_FURTHER = re.compile(r"(?:or|and|[,;/&])\s*\(?[A-J](?![A-Za-z])")
+"""A second letter, as in (A) or (B)."""
 _LABELLED = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{\s*\(([A-J])\)\s*\}\s*(?=\S)")
 
 
@@ -257,7 +259,7 @@ def _letters(text: str) -> str:
 def _choice(letter: str, given: str, strict: bool) -> tuple[bool, str] | None:
     match = _CHOICE_PREFIX.fullmatch(given)
     if match:
-        return (match[1] or match[2]).upper() == letter, "choice"
+        return (match[1] or match[2]).upper() == letter and not _FURTHER.match(match[3]), "choice"
     if _CHOICE.fullmatch(given):
         return given.strip("()").upper() == letter, "choice"
     return None if strict else (False, "choice")
