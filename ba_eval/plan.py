@@ -90,6 +90,11 @@ class Prepared:
 
 def prepare(config: RunConfig) -> Prepared:
     """Resolves a run. Raises InputError for everything that cannot be run as asked."""
+    for name, value in msgspec.to_builtins(config).items():
+        try:
+            msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            raise InputError(f"{name}: holds bytes that are not UTF-8: {value!a}") from None
     tasks = load_tasks(config)
     subjects = _server_subjects(config) if config.server else _checkpoint_subjects(config)
     for name in ("aggregation", "step", "training_seed"):

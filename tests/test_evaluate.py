@@ -250,6 +250,7 @@ def test_regrade_gives_the_same_verdicts_without_a_server(benchmark: Path, serve
         (["--parallel-models", "0"], "parallel_models: 0 is out of range"),
         (["--deterministic"], "--deterministic has no effect with --server"),
         (["--data-dir", "/etc/passwd"], "is a file"),
+        (["--system", "a\udcff"], r"system: holds bytes that are not UTF-8: 'a\udcff'"),
     ],
 )
 def test_bad_input_writes_nothing(

@@ -123,13 +123,15 @@ class Child:
 
     def _read(self) -> None:
         """Always drains the channel, so that the engine never waits for a parent that is busy grading."""
-        for messages in receive(self._channel, FromChild):
-            failure = messages.pop() if isinstance(messages[-1], Failed) else None  # the last that a child says
-            if messages:
-                self._inbox.put(messages)
-            if failure is not None:
-                self._inbox.put(failure)
-        self._inbox.put(None)
+        try:
+            for messages in receive(self._channel, FromChild):
+                failure = messages.pop() if isinstance(messages[-1], Failed) else None  # the last that a child says
+                if messages:
+                    self._inbox.put(messages)
+                if failure is not None:
+                    self._inbox.put(failure)
+        finally:  # whatever ends this, nobody shall wait for more
+            self._inbox.put(None)
 
     def _failure(self, message: Failed) -> BaEvalError:
         if message.kind == "input":

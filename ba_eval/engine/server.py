@@ -27,6 +27,7 @@ CONCURRENCY = 128
 API_KEY_VARIABLES = ("BA_EVAL_API_KEY", "OPENAI_API_KEY")
 _MAX_WAIT = 30.0
 _MAX_REDIRECTS = 10
+_PROBE_SECONDS = 60.0
 
 
 @dataclass
@@ -34,7 +35,8 @@ class _Address:
     url: str
     in_flight: int = 0
     failures: int = 0
-    """Since its last good answer."""
+    """Since its last good answer; those of requests that were under way together count once."""
+    failed_at: float = 0.0
     retry_at: float = 0.0
     last_good: float = 0.0
 
@@ -68,6 +70,10 @@ class ServerClient:
         if not urls:
             raise InputError("--server: give at least one URL")
         self._addresses = [_Address(base_url(url)) for url in urls]
+        name = next((name for name in API_KEY_VARIABLES if os.environ.get(name)), None)
+        self._key = os.environ[name].strip() if name else ""
+        if not self._key.isascii() or not (self._key + " ").isprintable():
+            raise InputError(f"{name}: holds characters that no API key has")
         self._model, self._template_args = model, dict(template_args or {})
         self._concurrency = concurrency or CONCURRENCY * len(urls)
         self._timeout, self._give_up, self._backoff = timeout_seconds, give_up_seconds, backoff_seconds
@@ -106,7 +112,7 @@ class ServerClient:
         """
 
         async def work() -> None:
-            curl = self._handle()
+            curl = self._handle(self._timeout)
             while True:
                 done(await self._complete(curl, await requests.get()))
 
@@ -118,20 +124,20 @@ class ServerClient:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
-    def _handle(self) -> Any:
-        """What makes one transfer after the other."""
+    def _handle(self, timeout: float) -> Any:
+        """What makes one transfer after the other, each within `timeout` seconds."""
         curl = pycurl.Curl()
-        key = next((os.environ[name].strip() for name in API_KEY_VARIABLES if os.environ.get(name)), None)
-        headers = ["Content-Type: application/json", "Expect:", *([f"Authorization: Bearer {key}"] if key else [])]
-        curl.setopt(pycurl.HTTPHEADER, headers)
+        authorization = [f"Authorization: Bearer {self._key}"] if self._key else []
+        curl.setopt(pycurl.HTTPHEADER, ["Content-Type: application/json", "Expect:", *authorization])
+        curl.setopt(pycurl.ACCEPT_ENCODING, "")  # all that can be unpacked
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.FOLLOWLOCATION, 1)
         curl.setopt(pycurl.MAXREDIRS, _MAX_REDIRECTS)
         curl.setopt(pycurl.POSTREDIR, pycurl.REDIR_POST_ALL)
         curl.setopt(pycurl.NOSIGNAL, 1)
         curl.setopt(pycurl.TCP_KEEPALIVE, 1)  # a long response sends nothing for minutes
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(1000 * min(self._timeout, 10.0)))
-        curl.setopt(pycurl.TIMEOUT_MS, int(1000 * self._timeout))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, int(1000 * min(timeout, 10.0)))
+        curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout))
         trusted = ssl.get_default_verify_paths()  # of the system, or SSL_CERT_FILE and SSL_CERT_DIR
         curl.setopt(pycurl.CAINFO, trusted.cafile or certifi.where())
         if trusted.capath:
@@ -140,12 +146,17 @@ class ServerClient:
 
     async def _probe(self) -> tuple[str, str | None]:
         """Finds the model's id on every server, and the first server's version."""
-        curl, model = self._handle(), self._model
+        curl, model = self._handle(min(self._timeout, _PROBE_SECONDS)), self._model
         for address in self._addresses:
             try:
                 status, _, content = await self._fetch(curl, f"{address.url}/models")
             except Unusable as fault:
-                raise MachineError(f"{address.url}: {fault}; is the server running there?") from None
+                hint = (
+                    "SSL_CERT_FILE may name the certificates to trust"
+                    if "certificate" in str(fault)
+                    else "is the server running there?"
+                )
+                raise MachineError(f"{address.url}: {fault}; {hint}") from None
             if status in (401, 403):
                 raise InputError(f"{address.url}: refuses the API key ({status}); set BA_EVAL_API_KEY")
             model = choose_model(address.url, model, content)
@@ -195,7 +206,7 @@ class ServerClient:
                 return _completion(request, answer, time.monotonic() - sent)
             finally:
                 address.in_flight -= 1
-            self._note_failure(address, fault)
+            self._note_failure(address, fault, sent)
             failing = time.monotonic() - started
             if failing > self._give_up and attempt >= 2:
                 if any(other.last_good > started for other in self._addresses):  # others are answered: it is this one
@@ -217,8 +228,10 @@ class ServerClient:
                 return min(usable, key=lambda address: address.in_flight)
             await asyncio.sleep(min(address.retry_at for address in self._addresses) - now)
 
-    def _note_failure(self, address: _Address, fault: Unusable) -> None:
-        address.failures += 1
+    def _note_failure(self, address: _Address, fault: Unusable, sent: float) -> None:
+        if sent <= address.failed_at:  # under way when another failed: the same trouble
+            return
+        address.failures, address.failed_at = address.failures + 1, time.monotonic()
         if fault.server_down:  # others take over; one request after the other tries it again
             wait = min(_MAX_WAIT, self._backoff * 2 ** min(address.failures - 1, 10))
             address.retry_at = time.monotonic() + wait

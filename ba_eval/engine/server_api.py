@@ -1,6 +1,7 @@
 """The chat completions API as servers really speak it: what is sent, and what an answer means."""
 
 import contextlib
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from ba_eval.engine.request import Request
 from ba_eval.errors import InputError
 
 _LONGEST_WAIT = 120.0
+_MOST_TOKENS = 2**40
 
 
 class Unusable(Exception):
@@ -92,9 +94,19 @@ def base_url(url: str) -> str:
     """
     from urllib.parse import urlsplit
 
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InputError(f"--server {url}: not an address like http://localhost:8000/v1")
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an IPv6 address or a port that cannot be
+        sound = False
+    if sound and "@" in parts.netloc:
+        raise InputError(
+            f"--server {parts.hostname}: a password in the address would be written into the run folder; give a key as "
+            "BA_EVAL_API_KEY"
+        )
+    if not sound or parts.query or parts.fragment or not url.isprintable() or " " in url:
+        shown = url if url.isprintable() else ascii(url)
+        raise InputError(f"--server {shown}: not an address like http://localhost:8000/v1")
     plain = url.rstrip("/").removesuffix("/chat/completions")
     return plain if urlsplit(plain).path.strip("/") else f"{plain.rstrip('/')}/v1"
 
@@ -132,10 +144,23 @@ def read_answer(url: str, status: int, retry_after: float, content: bytes) -> An
             raise Unusable(f"HTTP {status}: {message}", status=status, server_down=down, retry_after=wait)
         raise Refused(f"HTTP {status}: {message}")
     try:
-        return _read_completion(msgspec.json.decode(content))
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        return _read_completion(_decode(content))
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError) as error:
         start = content[:80].decode("utf-8", "replace")
         raise Unusable(f"not a chat completion ({type(error).__name__}): {start!r}") from None
+
+
+def _decode(content: bytes) -> Any:
+    """Reads JSON, as far as it goes with bytes that are no UTF-8 and with half a surrogate pair."""
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return json.loads(content.decode("utf-8", "replace"))
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens, None where it cannot be one."""
+    return int(value) if isinstance(value, int | float) and 0 <= value < _MOST_TOKENS else None
 
 
 def _read_completion(data: Any) -> Answer:
@@ -154,19 +179,19 @@ def _read_completion(data: Any) -> Answer:
         text = f"<think>{reasoning}</think>{text}" if closed else f"<think>{reasoning}"
     details = usage.get("completion_tokens_details") or {}
     return Answer(
-        text=text,
+        text=text.encode("utf-8", "replace").decode(),
         finish_reason="length" if reason == "length" else "stop",
-        prompt_tokens=int(usage.get("prompt_tokens") or 0),
-        completion_tokens=int(usage.get("completion_tokens") or 0),
-        thinking_tokens=details.get("reasoning_tokens"),
+        prompt_tokens=_count(usage.get("prompt_tokens")) or 0,
+        completion_tokens=_count(usage.get("completion_tokens")) or 0,
+        thinking_tokens=_count(details.get("reasoning_tokens")),
     )
 
 
 def _error_message(content: bytes) -> str:
     """The message inside an error body, in one line."""
     text = content.decode("utf-8", "replace")
-    with contextlib.suppress(msgspec.DecodeError):
-        data = msgspec.json.decode(content)
+    with contextlib.suppress(ValueError, RecursionError):
+        data = _decode(content)
         if isinstance(data, dict):
             error = data.get("error", data)
             text = str(error.get("message", data.get("detail", data)) if isinstance(error, dict) else error)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import json
 import ssl
 import threading
@@ -30,6 +31,8 @@ class StandIn:
     delay: float = 0.0
     finish_reason: str = "stop"
     retry_after: str | None = None
+    packed: bool = False
+    """Whether answers are sent with gzip, unasked."""
     moved_to: str | None = None
     """Where an answer 307 sends the client."""
     bodies: list[dict[str, Any]] = field(default_factory=list)
@@ -127,6 +130,8 @@ class StandIn:
     def _write(self, writer: asyncio.StreamWriter, status: int, data: Any) -> None:
         text = json.dumps(data).encode()
         extra = f"Retry-After: {self.retry_after}\r\n" if self.retry_after and status == 429 else ""
+        if self.packed:
+            text, extra = gzip.compress(text), "Content-Encoding: gzip\r\n"
         if self.moved_to and status == 307:
             extra = f"Location: {self.moved_to}/chat/completions\r\n"
         head = (

@@ -1,5 +1,6 @@
 """The server engine against a real HTTP server that fails in every way a server can."""
 
+import json
 import socket
 import ssl
 import time
@@ -10,7 +11,7 @@ import pytest
 import trustme
 
 from ba_eval.engine.request import Completion, Request, Sampling
-from ba_eval.engine.server_api import base_url
+from ba_eval.engine.server_api import Unusable, base_url, read_answer
 from ba_eval.errors import InputError, MachineError
 from tests.engine.standin import Client, StandIn
 
@@ -177,6 +178,60 @@ def test_the_api_key_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.keys == ["Bearer k1"]
 
 
+@pytest.mark.parametrize("count", ["12", 12.5, -1, 2**70, 1e300, None, [], {}])
+def test_counts_that_are_none_cost_no_answer(count: Any) -> None:
+    usage = {
+        "prompt_tokens": count,
+        "completion_tokens": count,
+        "completion_tokens_details": {"reasoning_tokens": count},
+    }
+    choice = {"message": {"content": "x"}, "finish_reason": "stop"}
+    answer = read_answer("u", 200, 0.0, json.dumps({"choices": [choice], "usage": usage}).encode())
+    assert (answer.text, answer.prompt_tokens) == ("x", 12 if count == 12.5 else 0)
+    assert answer.thinking_tokens == (12 if count == 12.5 else None)
+
+
+def test_text_that_is_none_is_replaced() -> None:
+    content = rb'{"choices": [{"message": {"content": "a\ud800b' + b"\xff" + b'"}}]}'
+    assert read_answer("u", 200, 0.0, content).text == "a?b\ufffd"
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_deep_answer_is_to_be_asked_for_again(status: int) -> None:
+    with pytest.raises(Unusable):
+        read_answer("u", status, 0.0, b"[" * 200_000)
+
+
+def test_a_packed_answer_is_unpacked() -> None:
+    with StandIn(packed=True) as server:
+        served = connect(server)
+        assert [completion.text for completion in served.generate(requests(1))] == ["seed 0"]
+        served.close()
+
+
+def test_what_breaks_for_all_at_once_is_one_failure() -> None:
+    seen: set[int] = set()
+
+    def behave(number: int, body: dict[str, Any]) -> Any:
+        first = body["seed"] not in seen
+        seen.add(body["seed"])
+        return "reset" if first else None
+
+    with StandIn(behave=behave, delay=0.05) as server:
+        served = connect(server, backoff_seconds=0.2)
+        start = time.monotonic()
+        assert len(served.generate(requests(100))) == 100
+        served.close()
+    assert time.monotonic() - start < 5  # 30 s where each counted
+
+
+@pytest.mark.parametrize("key", ["schlüssel", "a\r\nX-Evil: 1", "\udcff"])
+def test_keys_that_cannot_be(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BA_EVAL_API_KEY", key)
+    with pytest.raises(InputError, match="BA_EVAL_API_KEY"):
+        Client(["http://127.0.0.1:1"])
+
+
 def test_a_redirected_request_is_sent_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BA_EVAL_API_KEY", "k1")
     with StandIn() as there, StandIn(behave=lambda number, body: 307, moved_to=there.url) as here:
@@ -247,6 +302,25 @@ def test_what_bad_input_gets() -> None:
         free.bind(("127.0.0.1", 0))
         with pytest.raises(MachineError, match="is the server running there"):
             Client([f"http://127.0.0.1:{free.getsockname()[1]}"])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("http://[::1/v1", "http://h:99999", "http://h:abc", "http://h/a b", "http://h\n", "http://h?x=1"),
+        *("http://h#x", "http://h\udcff", "ftp://h", "http://", ""),
+    ],
+)
+def test_addresses_that_cannot_be(url: str) -> None:
+    with pytest.raises(InputError, match="not an address") as error:
+        base_url(url)
+    assert "\n" not in str(error.value)
+
+
+def test_a_password_is_not_kept() -> None:
+    with pytest.raises(InputError, match="BA_EVAL_API_KEY") as error:
+        base_url("http://user:secret@h/v1")
+    assert "secret" not in str(error.value)
 
 
 @pytest.mark.parametrize(
