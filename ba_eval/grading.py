@@ -75,9 +75,8 @@ class Grading:
             with suppress(queue.Empty):
                 while True:
                     items.append(self._done.get_nowait())
-            if None in items:
-                open = False
             finished = [item for item in items if item is not None]
+            open = len(finished) == len(items)  # until `close` puts None
             try:
                 if finished and self._failure is None:
                     self._record(

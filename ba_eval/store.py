@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -84,32 +84,31 @@ class RunFolder:
         which = (type(records[0]), model, benchmark)
         appender = self._appenders.get(which)
         if appender is None:
-            what: Literal["samples", "verdicts"] = "samples" if which[0] is Sample else "verdicts"
-            appender = self._appenders[which] = _Appender(records_path(self.path, what, model, benchmark))
+            appender = self._appenders[which] = _Appender(self._path(*which))
         appender.append(_encoder.encode_lines(records))
 
     def samples(self, model: str, benchmark: str) -> Iterator[Sample]:
         """Yields the samples on disk, of all keys."""
-        return read_records(records_path(self.path, "samples", model, benchmark), Sample)
+        return read_records(self._path(Sample, model, benchmark), Sample)
 
     def verdicts(self, model: str, benchmark: str) -> Iterator[VerdictRecord]:
         """Yields the verdicts on disk, of all keys."""
-        return read_records(records_path(self.path, "verdicts", model, benchmark), VerdictRecord)
+        return read_records(self._path(VerdictRecord, model, benchmark), VerdictRecord)
 
     def sample_heads(self, model: str, benchmark: str) -> Iterator[SampleHead]:
         """Yields which samples are on disk, of all keys."""
-        return read_records(records_path(self.path, "samples", model, benchmark), SampleHead)
+        return read_records(self._path(Sample, model, benchmark), SampleHead)
 
     def verdict_heads(self, model: str, benchmark: str) -> Iterator[VerdictHead]:
         """Yields which verdicts are on disk, of all keys."""
-        return read_records(records_path(self.path, "verdicts", model, benchmark), VerdictHead)
+        return read_records(self._path(VerdictRecord, model, benchmark), VerdictHead)
 
     def drop(self, model: str, benchmark: str, type: type[R], unwanted: Callable[[Any], bool]) -> int:
         """Removes the records that are unwanted, so that they are made again; returns how many.
 
         `unwanted` is asked of heads first, then of records.
         """
-        path = records_path(self.path, "samples" if type is Sample else "verdicts", model, benchmark)
+        path = self._path(type, model, benchmark)
         heads: Iterator[Any] = read_records(path, SampleHead) if type is Sample else read_records(path, VerdictHead)
         count = sum(map(unwanted, heads))
         if count:
@@ -119,9 +118,12 @@ class RunFolder:
 
     def replace_verdicts(self, model: str, benchmark: str, verdicts: Iterable[VerdictRecord]) -> None:
         """Puts these verdicts in the place of those on disk, all or none."""
-        path = records_path(self.path, "verdicts", model, benchmark)
+        path = self._path(VerdictRecord, model, benchmark)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, (_encoder.encode(verdict) + b"\n" for verdict in verdicts))
+
+    def _path(self, type: type, model: str, benchmark: str) -> Path:
+        return records_path(self.path, "samples" if type is Sample else "verdicts", model, benchmark)
 
     def write_problems(self, benchmark: str, problems: Iterable[ProblemRecord]) -> None:
         """Writes what a benchmark's problems ask, for readers of the samples."""

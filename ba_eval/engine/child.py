@@ -43,7 +43,7 @@ class Child:
         """
         self._name = "the engine"
         self._log_path: Path | None = None
-        self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[list[Any] | Failed | None] = queue.SimpleQueue()
         # What it prints before it knows its log file.
         self._early = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the child)
         self._channel, theirs = socket.socketpair()
@@ -93,7 +93,7 @@ class Child:
             raise self._death()
         if isinstance(messages, Failed):
             raise self._failure(messages)
-        return list(messages)
+        return messages
 
     def close(self) -> None:
         """Ends it and everything it started. Safe to call twice, and at any moment."""

@@ -4,6 +4,7 @@ import re
 from collections import deque
 
 from ba_eval.extract.math_prose import (
+    AND_ELSEWHERE,
     BOLD,
     DENIED,
     MATH_SPAN,
@@ -49,7 +50,7 @@ _REFUSED = re.compile(
 """A last sentence that gives no answer: more information is needed."""
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
 _NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
-_AND_ELSEWHERE = re.compile(r"(?<=\x00)\s+(?:et|ou|und|oder|y|e|o|i|oraz|lub|и|или)\s+(?=\x00)")
+_ELSEWHERE_AND = re.compile(rf"(?<=\x00)\s+(?:{AND_ELSEWHERE})\s+(?=\x00)")
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
     r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using))|"
@@ -90,7 +91,7 @@ def closing(text: str) -> Extraction | None:
     if (listed := _bullets(lines)) is not None:
         return Extraction(listed, "closing")
     masked = Masked(tail)
-    masked.text = _AND_ELSEWHERE.sub(" and ", masked.text)
+    masked.text = _ELSEWHERE_AND.sub(" and ", masked.text)
     if (strong := _emphasised(masked)) is not None:
         return Extraction(strong, "closing")
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]

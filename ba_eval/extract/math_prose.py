@@ -35,8 +35,10 @@ _OTHER_MARK = re.compile(
 )
 """The word for answer in other languages, with what links it to the value."""
 _OTHER_ENDING = re.compile(r"(?:입니다|이다|です|である|になります|となります)(?=[.。\s]|$)")
+AND_ELSEWHERE = "et|ou|und|oder|y|e|o|i|oraz|lub|и|или"
+"""`and` and `or` in other languages, where both sides show that it is that."""
 _OTHER_AND = re.compile(
-    r"(?<=[\d$)}\]])(?:\s+(?:et|ou|und|oder|y|e|o|i|oraz|lub|en|ve|veya|и|или)\s+|\s*(?:以及|或者|和|或|及|、|と|または|와|과|또는)\s*)"
+    rf"(?<=[\d$)}}\]])(?:\s+(?:{AND_ELSEWHERE}|en|ve|veya)\s+|\s*(?:以及|或者|和|或|及|、|と|または|와|과|또는)\s*)"
     r"(?=[-+\d($\\]|[a-z]\s*=)"
 )
 """`and` and `or` in these languages, between two values."""

@@ -113,28 +113,20 @@ _CONDITION_WORDS = re.compile(
 )
 
 
-def without_condition(text: str) -> str:
-    """Cuts what only says of which kind the letters are: `k in Z`, `where n is an integer`."""
+def parted(text: str) -> tuple[str, str]:
+    """Returns (answer, what only says of which kind its letters are): `k in Z`, `where n is an integer`."""
+    answer = text
     for pattern in (_CONDITION, _CONDITION_WORDS):
-        match = pattern.search(text)
-        if (
-            match
-            and text[: match.start()].strip()
-            and not text[: match.start()].rstrip().endswith(("\\", "(", "=", "{"))
-        ):
-            text = text[: match.start()].strip()
-    return text
+        match = pattern.search(answer)
+        before = answer[: match.start()].strip() if match else ""
+        if before and not before.endswith(("\\", "(", "=", "{")):
+            answer = before
+    return answer, text[len(answer) :]
 
 
 def is_decimal_comma(value: str, unit: str) -> bool:
     """Tells whether the comma of 2,5 euros is a decimal one: no list, as a unit stands behind it, and no thousands."""
     return bool(unit and re.fullmatch(r"[-+]?\d+,\d{1,2}", value))
-
-
-def parted(text: str) -> tuple[str, str]:
-    """Returns (answer, what is said of its letters)."""
-    answer = without_condition(text)
-    return answer, text[len(answer) :]
 
 
 def _as_text(unit: str) -> str:
