@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ba_eval.engine import seeded_sampling
 from ba_eval.engine.request import Completion, Request, failed
 from ba_eval.engine.thinking import find_stop, thinking_tokens
 from ba_eval.engine.vllm_args import DETERMINISTIC, cpu_defaults
@@ -262,6 +263,7 @@ def _load(args: dict[str, Any], parallel: bool) -> tuple[Any, dict[str, Any], in
         os.environ.update(variables)
         os.environ.pop(DETERMINISTIC, None)
         how = "one sequence at a time" if deterministic and args["max_num_seqs"] == 1 else None
+        seeded_sampling.install()
 
     import torch
     import transformers
