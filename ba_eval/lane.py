@@ -165,7 +165,7 @@ class Lane:
         name = subject.model.name
         args = {"urls": config.server, "model": subject.model.path, "template_args": config.template_args}
         child.load(name, args, None, self._log(name))
-        with closing(RemoteEngine(child)) as server:
+        with closing(RemoteEngine(child, note=self._note)) as server:
             on_engine(name, server)
             yield from server.generate(requests)
 

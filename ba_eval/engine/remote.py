@@ -1,14 +1,14 @@
 """An engine whose work is done in a child process."""
 
 import itertools
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from ba_eval.engine.child import Child
 from ba_eval.engine.request import Completion, Request
-from ba_eval.engine.wire import Abort, Ask, Done, Ready
+from ba_eval.engine.wire import Abort, Ask, Done, Note, Ready
 
 
 class RemoteEngine:
@@ -17,16 +17,19 @@ class RemoteEngine:
     The child always has more requests than it can run at once, and never more than a small multiple of that.
     """
 
-    def __init__(self, child: Child, stall_seconds: float | None = None) -> None:
+    def __init__(
+        self, child: Child, stall_seconds: float | None = None, note: Callable[[str], None] = lambda text: None
+    ) -> None:
         """Waits until the child, which was told what to load, is ready; it belongs to this engine from now on.
 
-        `stall_seconds`: how long it may be silent while requests wait. Raises what the child reports.
+        `stall_seconds`: how long it may be silent while requests wait. `note` gets what the user should know of.
+        Raises what the child reports.
         """
-        self._child, self._stall_seconds = child, stall_seconds
+        self._child, self._stall_seconds, self._note = child, stall_seconds, note
         self._serial = itertools.count()
         try:
-            (ready,) = child.receive(timeout=None)
-            assert isinstance(ready, Ready)
+            while (ready := next((m for m in self._receive(None) if isinstance(m, Ready)), None)) is None:
+                pass
         except BaseException:
             self.close()
             raise
@@ -52,7 +55,7 @@ class RemoteEngine:
                 self._child.send(*asked)
                 finished = [
                     msgspec.structs.replace(message.completion, id=waiting.pop(message.completion.id))
-                    for message in self._child.receive(timeout=self._stall_seconds)
+                    for message in self._receive(self._stall_seconds)
                     if isinstance(message, Done) and message.completion.id in waiting
                 ]
                 if finished:
@@ -60,6 +63,14 @@ class RemoteEngine:
         finally:
             if waiting:
                 self._child.send(Abort())
+
+    def _receive(self, timeout: float | None) -> list[Any]:
+        """Returns the child's next messages; what it notes is passed on."""
+        messages = self._child.receive(timeout)
+        for message in messages:
+            if isinstance(message, Note):
+                self._note(message.text)
+        return messages
 
     def close(self) -> None:
         """Ends the child and everything it started. Safe to call twice, and while a generation is under way."""

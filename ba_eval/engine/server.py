@@ -28,6 +28,8 @@ API_KEY_VARIABLES = ("BA_EVAL_API_KEY", "OPENAI_API_KEY")
 _MAX_WAIT = 30.0
 _MAX_REDIRECTS = 10
 _PROBE_SECONDS = 60.0
+_NOTE_SECONDS = 60.0
+_LOOK_SECONDS = 0.1
 
 
 @dataclass
@@ -38,7 +40,10 @@ class _Address:
     """Since its last good answer; those of requests that were under way together count once."""
     failed_at: float = 0.0
     retry_at: float = 0.0
+    """When it may be tried again, by one request alone (`trying`); 0 for one that answers."""
+    trying: bool = False
     last_good: float = 0.0
+    noted_at: float | None = None
 
 
 class ServerClient:
@@ -61,10 +66,12 @@ class ServerClient:
         timeout_seconds: float = 3600.0,
         give_up_seconds: float = 300.0,
         backoff_seconds: float = 0.5,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         """`model`: the id to ask for; may be left out where the server has one model. `concurrency`: requests in flight
         over all servers (128 a server). `timeout_seconds`: of one request. `give_up_seconds`: how long a request is
-        tried again while nothing succeeds. The API key comes from BA_EVAL_API_KEY or OPENAI_API_KEY.
+        tried again while nothing succeeds. `note` is told, once a minute at most, of a server that fails.
+        The API key comes from BA_EVAL_API_KEY or OPENAI_API_KEY.
         Raises InputError for an address that cannot be.
         """
         if not urls:
@@ -77,11 +84,12 @@ class ServerClient:
         self._model, self._template_args = model, dict(template_args or {})
         self._concurrency = concurrency or CONCURRENCY * len(urls)
         self._timeout, self._give_up, self._backoff = timeout_seconds, give_up_seconds, backoff_seconds
+        self._note = note
 
     async def __aenter__(self) -> "ServerClient":
         """Asks each server which models it has.
 
-        Raises InputError for a model that cannot be, MachineError where a server does not answer.
+        Raises InputError for a model that cannot be, MachineError where none of the servers answers.
         """
         self._transfers = pycurl.AsyncCurlMulti(close_handles=True)
         self._transfers.setopt(pycurl.M_MAXCONNECTS, 2 * self._concurrency)
@@ -145,25 +153,28 @@ class ServerClient:
         return curl
 
     async def _probe(self) -> tuple[str, str | None]:
-        """Finds the model's id on every server, and the first server's version."""
+        """Finds the model's id on every server that answers, and the first one's version."""
         curl, model = self._handle(min(self._timeout, _PROBE_SECONDS)), self._model
+        silent: list[tuple[_Address, Unusable, float]] = []
         for address in self._addresses:
+            sent = time.monotonic()
             try:
                 status, _, content = await self._fetch(curl, f"{address.url}/models")
             except Unusable as fault:
-                hint = (
-                    "SSL_CERT_FILE may name the certificates to trust"
-                    if "certificate" in str(fault)
-                    else "is the server running there?"
-                )
-                raise MachineError(f"{address.url}: {fault}; {hint}") from None
+                silent.append((address, fault, sent))
+                continue
             if status in (401, 403):
                 raise InputError(f"{address.url}: refuses the API key ({status}); set BA_EVAL_API_KEY")
             model = choose_model(address.url, model, content)
+        if len(silent) == len(self._addresses):
+            raise MachineError("\n".join(_unreachable(address.url, fault) for address, fault, _ in silent))
+        for failure in silent:
+            self._note_failure(*failure)
         assert model is not None
         version = None
+        first = next(address.url for address in self._addresses if not address.failures)
         with contextlib.suppress(Unusable, msgspec.DecodeError, KeyError, TypeError):
-            _, _, content = await self._fetch(curl, f"{self._addresses[0].url.removesuffix('/v1')}/version")
+            _, _, content = await self._fetch(curl, f"{first.removesuffix('/v1')}/version")
             version = str(msgspec.json.decode(content)["version"])
         return model, version
 
@@ -187,6 +198,7 @@ class ServerClient:
         started = time.monotonic()
         for attempt in itertools.count():
             address = await self._pick()
+            trying = address.trying = address.retry_at > 0
             address.in_flight += 1
             sent, length_name = time.monotonic(), self._body.length_name
             try:
@@ -206,6 +218,8 @@ class ServerClient:
                 return _completion(request, answer, time.monotonic() - sent)
             finally:
                 address.in_flight -= 1
+                if trying:
+                    address.trying = False
             self._note_failure(address, fault, sent)
             failing = time.monotonic() - started
             if failing > self._give_up and attempt >= 2:
@@ -223,10 +237,10 @@ class ServerClient:
         """The least busy server that is not resting after a failure."""
         while True:
             now = time.monotonic()
-            usable = [address for address in self._addresses if address.retry_at <= now]
+            usable = [address for address in self._addresses if address.retry_at <= now and not address.trying]
             if usable:
                 return min(usable, key=lambda address: address.in_flight)
-            await asyncio.sleep(min(address.retry_at for address in self._addresses) - now)
+            await asyncio.sleep(max(_LOOK_SECONDS, min(address.retry_at for address in self._addresses) - now))
 
     def _note_failure(self, address: _Address, fault: Unusable, sent: float) -> None:
         if sent <= address.failed_at:  # under way when another failed: the same trouble
@@ -235,10 +249,20 @@ class ServerClient:
         if fault.server_down:  # others take over; one request after the other tries it again
             wait = min(_MAX_WAIT, self._backoff * 2 ** min(address.failures - 1, 10))
             address.retry_at = time.monotonic() + wait
+        if address.noted_at is None or time.monotonic() - address.noted_at > _NOTE_SECONDS:
+            address.noted_at = time.monotonic()
+            self._note(f"{address.url}: {fault}; what it does not answer is sent again")
 
     async def _ask(self, curl: Any, address: _Address, request: Request) -> Answer:
         body = self._body.encode(request)
         return read_answer(address.url, *await self._fetch(curl, f"{address.url}/chat/completions", body))
+
+
+def _unreachable(url: str, fault: Unusable) -> str:
+    certificate = "certificate" in str(fault)
+    return f"{url}: {fault}; " + (
+        "SSL_CERT_FILE may name the certificates to trust" if certificate else "is the server running there?"
+    )
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import uvloop
 from ba_eval.engine.child import Child
 from ba_eval.engine.request import Request
 from ba_eval.engine.server import ServerClient
-from ba_eval.engine.wire import BLOCK, Ask, Done, Failed, FromChild, Ready, Splitter, Start, ToChild, pack
+from ba_eval.engine.wire import BLOCK, Ask, Done, Failed, FromChild, Note, Ready, Splitter, Start, ToChild, pack
 from ba_eval.errors import BaEvalError, InputError, MachineError
 
 
@@ -48,7 +48,8 @@ async def main(fd: int) -> None:
 
     async def serve() -> None:
         try:
-            async with ServerClient(**(await begin.get()).args) as client:
+            args = (await begin.get()).args
+            async with ServerClient(**args, note=lambda text: tell(Note(text))) as client:
                 tell(Ready(info=dict(client.info), slots=client.info["concurrency"]))
                 await client.serve(requests, lambda completion: tell(Done(completion)))
         except BaEvalError as error:

@@ -54,6 +54,12 @@ class Pulse(msgspec.Struct, frozen=True, tag=True):
     """The engine makes tokens, though no sample has finished for a while."""
 
 
+class Note(msgspec.Struct, frozen=True, tag=True):
+    """Something that the user should know of; the work goes on."""
+
+    text: str
+
+
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The engine cannot go on. `input`: because of what the user gave; `machine`: anything else."""
 
@@ -61,7 +67,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     message: str
 
 
-FromChild = Ready | Done | Pulse | Failed
+FromChild = Ready | Done | Pulse | Note | Failed
 
 
 def pack(message: ToChild | FromChild) -> bytes:

@@ -176,6 +176,10 @@ class Client:
             await serving
         return done
 
+    def in_flight(self, number: int) -> int:
+        """Requests that wait for the answer of this one of the servers."""
+        return self._client._addresses[number].in_flight
+
     def close(self) -> None:
         self._loop.run_until_complete(self._client.__aexit__())
         self._loop.close()

@@ -1,5 +1,6 @@
 """The server engine against a real HTTP server that fails in every way a server can."""
 
+import contextlib
 import json
 import socket
 import ssl
@@ -145,6 +146,38 @@ def test_several_servers_share_the_work_and_one_may_die() -> None:
         completions = served.generate(requests(60))
         served.close()
     assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(60))
+
+
+def test_a_server_that_is_down_at_the_start_is_left_to_the_others_and_told_once() -> None:
+    notes: list[str] = []
+    with StandIn(delay=0.01) as up, socket.create_server(("127.0.0.1", 0)) as closed:
+        dead = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        closed.close()
+        served = Client([dead, up.url], concurrency=8, backoff_seconds=0.01, note=notes.append)
+        completions = served.generate(requests(60))
+        served.close()
+    assert sorted(c.text for c in completions) == sorted(f"seed {i}" for i in range(60))
+    assert len(notes) == 1
+    assert notes[0].startswith(f"{dead}: no answer")
+
+
+def test_a_server_that_swallows_connections_holds_up_one_request_at_a_time() -> None:
+    """Its queue of connections is full: a further one waits until it is given up."""
+    held: list[int] = []
+    with StandIn(delay=0.01) as up, socket.socket() as full, contextlib.ExitStack() as fillers:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):
+            filler = fillers.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(full.getsockname())
+        swallowing = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        served = Client([swallowing, up.url], concurrency=8, backoff_seconds=0.01, timeout_seconds=1.0)
+        up.behave = lambda number, body: held.append(served.in_flight(0))
+        completions = served.generate(requests(400))
+        served.close()
+    assert len(completions) == len(held) == 400
+    assert max(held) == 1
 
 
 def test_no_more_than_the_concurrency_in_flight() -> None:
