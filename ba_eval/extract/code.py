@@ -23,6 +23,8 @@ _CODE_LINE = re.compile(
     r"|[A-Za-z_][\w, ]*=)"
 )
 _MARK = re.compile(r"\[/?[A-Z]+\]")
+_QUOTE = re.compile(r"^[ \t]{0,3}>[ \t]?", re.MULTILINE)
+_QUOTED_FENCE = re.compile(_QUOTE.pattern + r"[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _parsing = threading.Lock()
 
 
@@ -59,7 +61,11 @@ def extract_program(
     if not closed:
         return Extraction(None, complete=not truncated)
     answer = answer.lstrip("\ufeff")
+    if "\r" in answer and "\n" not in answer:
+        answer = answer.replace("\r", "\n")
     leading, blocks = fenced_blocks(answer, lambda text: parse(text) is not None)
+    if _QUOTED_FENCE.search(answer) and all(parse(block.text) is None for block in blocks):
+        leading, blocks = fenced_blocks(_QUOTE.sub("", answer), lambda text: parse(text) is not None)
     if blocks and leading.strip() and parse(answer) is not None:  # its fences stand in strings
         leading, blocks = answer, []
     leading = _without_marks(leading)

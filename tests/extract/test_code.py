@@ -58,6 +58,8 @@ def fenced(code: str, tag: str = "python", fence: str = "```") -> str:
         f"{fenced(READS)}To try it:\n{fenced('import subprocess' + chr(10) + 'print(subprocess.run([], input=None))')}",
         f"```python\r\n{READS}\r\n```\r\n",
         f"````markdown\n{fenced(READS)}````\n",
+        f"So:\n> ```python\n> {READS}\n> ```\n",
+        f"Draft:\r```python\r{READS}\r```\r",
         f"<think>{fenced('print(input())')}</think>{fenced(READS)}",
         f"first {fenced('print(input())')}</think>\n{READS}",
         READS,
