@@ -15,6 +15,7 @@ from ba_eval.extract.math_prose import (
     WORD,
     Extraction,
     Masked,
+    corrected,
     inner,
     span_text,
     trim,
@@ -29,6 +30,8 @@ _CONCLUDING = re.compile(
     r"\b(?:therefore|thus|hence|so(?!\s+far\b)|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total)\b",
     re.I,
 )
+_SENTENCE = re.compile(rf"(?:{_CONCLUDING.pattern}|\b(?:is|are|equals?|there)\b).*\s", re.I)
+"""Bold text that is a sentence."""
 _ITEM = rf"(?:{VALUE}|[^\s.,]*\d[^\s,]*)"
 _STATEMENT = re.compile(
     rf"\b(?:is|are|equals?)\s+({_ITEM}(?:(?:\s*[,;]\s*(?:and|or)?\s*|\s+(?:and|or)\s+){_ITEM})*)[.\s]*$"
@@ -48,6 +51,7 @@ _REFUSED = re.compile(
     re.I,
 )
 """A last sentence that gives no answer: more information is needed."""
+_BLANKS = re.compile(r"(\s)\1{2,}")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
 _NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
 _ELSEWHERE_AND = re.compile(rf"(?<=\x00)\s+(?:{AND_ELSEWHERE})\s+(?=\x00)")
@@ -78,14 +82,17 @@ _ELSEWHERE = re.compile(
 
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
-    tail = without_afterthought(without_boilerplate(text[-6000:]).rstrip()[-3000:])
+    tail = _BLANKS.sub(r"\1\1", without_boilerplate(_BLANKS.sub(r"\1\1", text[-20_000:])[-6000:]).rstrip()[-3000:])
+    tail = without_afterthought(tail)
     if _UNFINISHED.search(tail[-300:]) or _REFUSED.search(tail[-300:]):
         return None
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(line) if not b.rstrip().endswith(":")]
         if bold and (re.search(r"\d|\\", bold[-1]) or re.fullmatch(r"\W*\w{1,12}\W*", bold[-1])):
-            return Extraction(inner(bold[-1].strip()), "closing")
+            strong = bold[-1].strip()
+            said = closing(strong) if _SENTENCE.search(strong) else None
+            return said or Extraction(inner(strong), "closing")
     if lines and (label := _LABEL.match(lines[-1])) and (found := bare(lines[-1][label.end() :])):
         return Extraction(found.answer, "closing")
     if (listed := _bullets(lines)) is not None:
@@ -106,7 +113,7 @@ def closing(text: str) -> Extraction | None:
             return found
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
-        sentence = without_extras(sentence)
+        sentence = without_extras(corrected(sentence))
         if (concluding or (final and SPAN_LIST.search(sentence))) and (found := _stated(sentence, masked)):
             return found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):

@@ -155,6 +155,13 @@ _NAMED = re.compile(
     rf"\b[A-Za-z](?:_\w+)?\s*=\s*{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?\s*=\s*{VALUE})+$"
 )
 """x = 5 or x = -2, at the end of a sentence."""
+_SOLVED = re.compile(
+    r"(?<![\w$])(?!(?i:if|for|when|where|at|let|with|suppose|assume|assuming|taking|setting|than|not)\b)[A-Za-z]+[,:]?\s+"
+    r"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?[\d(√π][\w./^*()√π]*)$"
+)
+"""Therefore, x = 5."""
+
+_SUPPOSED = re.compile(rf",?\s+(?:if|when|suppose|assume|assuming)\s+[A-Za-z]\s*=\s*{VALUE}\W*$", re.I)
 
 _BOILERPLATE = re.compile(r"<\|[^|]{1,30}\|>.*|\bI hope (?:it|this) is correct\.?|Let me know if.*", re.S | re.I)
 SENTENCE_END = re.compile(
@@ -230,10 +237,27 @@ _REMARK = re.compile(r"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+
 def stated(line: str) -> str | None:
     """Returns what a line states as an answer: all of it, or the value at the end of a sentence in prose."""
     masked = Masked(without_boilerplate(line))
-    sentence = _REMARK.split(_first_sentence(masked.text))[0].strip()
+    sentence = corrected(_REMARK.split(_first_sentence(masked.text))[0].strip())
     if not sentence:
         return None
     return value_of(sentence, masked) or masked.shown(trim(sentence)) or None
+
+
+_NOT_BUT = re.compile(
+    rf"\bnot\s+{VALUE}(?:\s+[a-z]+)?\s*[,;]?\s+but\s+(?:(?:rather|instead|actually)\s+)?(?={VALUE})", re.I
+)
+_BUT_NOT = re.compile(
+    rf"(?:(?<=[\d\x00)%\]}}]),?|(?<=\w),)\s+(?:(?:and|but)\s+)?"
+    rf"(?:not|rather than|instead of)\s+{VALUE}(?:\s+[a-z]+)*\W*$",
+    re.I,
+)
+
+
+def corrected(sentence: str) -> str:
+    """Cuts the value that a masked sentence takes back where it states another: `not 10, but 12`, `11, not 10`."""
+    kept = _NOT_BUT.sub("", sentence)
+    without = _BUT_NOT.sub("", kept)
+    return without if re.search(r"[\d\x00]", without) else kept
 
 
 def _first_sentence(masked: str) -> str:
@@ -268,10 +292,16 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         if step == sentence or DENIED.search(step):
             return None
         sentence = step
+    if concluding and (supposed := _SUPPOSED.search(sentence)):
+        sentence = sentence[: supposed.start()]
+        if not re.search(r"[\d\x00]", sentence):
+            return None
     if clock := _AT_TIME.search(sentence):
         return clock[1]
     if named := _NAMED.search(trim(sentence)):
         return masked.shown(named[0])
+    if concluding and (solved := _SOLVED.search(trim(sentence))):
+        return solved["equation"]
     if len(WORD.findall(sentence)) < 3:
         return masked.listed(sentence) if concluding else None
     sentence = re.sub(r"\s*\([^()]*\)\s*$", "", trim(_AS_DESIRED.sub("", sentence)))

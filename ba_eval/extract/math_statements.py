@@ -44,6 +44,12 @@ _COUNTS = (
         re.I,
     ),
 )
+_IN_WORDS = re.compile(
+    r"\bthere\s+(?:are|is)\s+(?:(?:exactly|only|in total|altogether|thus)\s+)?"
+    r"(?P<value>two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
+    r"eighteen|nineteen|twenty)\s+(?=(?P<of>(?:such|possible|distinct|different|integer|whole|positive|real|valid)\b[^\x00\d]*$))",
+    re.I,
+)
 _GOES_ON = re.compile(r"\b(?:so|thus|hence|therefore|means|gives|equals)\b[^.]*[\x00\d]", re.I)
 _TOTAL = re.compile(rf"\btotal of\s+{_VALUE}(?=(?P<of>[\s.]*$))", re.I)
 _NAME = re.compile(r"\\?[A-Za-z]+(?:_\{?\w+\}?)?'*|[(\[{]?\*+[)\]}]?")
@@ -58,10 +64,10 @@ _EXTRAS = (
     re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S),
     re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
     re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
-    re.compile(rf",?\s+(?:and\s+)?not\s+(?:{_SPAN}|{_NUMBER})[\s.]*$", re.I),
 )
 ASIDE = re.compile(
-    rf"\W*(?:(?:we|one|you|it|the reader|a quick|substitut\w+)\b[^\x00]{{0,60}}\b(?:check|verif\w+|confirm\w*|note)\b|"
+    r"\W*(?:(?:we|one|you|it|let(?:'s| me| us)?|the reader|a quick|substitut\w+)\b[^\x00]{0,60}"
+    r"\b(?:check|verif\w+|confirm\w*|note)\b|"
     rf"(?-i:for|where)\s+(?:(?:all|any|every|each|some|an?|the|integers?|number|real)\s+)*{_SPAN}"
     r"(?:\s+is\s+(?:an?|any)\s+[a-z -]+)?\W*$)",
     re.I,
@@ -82,7 +88,8 @@ def pointed_out(sentence: str, masked: Masked) -> str | None:
             value = _LEADING.sub("", found["value"].strip(" ,"), count=1)
             if not _names_only(value, masked) and not _SUPPOSED.search(sentence, 0, found.start()):
                 return masked.shown(value)
-    counts = [c for p in (*_COUNTS, _TOTAL) for c in p.finditer(sentence) if not _names_only(c["value"], masked)]
+    every = (count for pattern in (*_COUNTS, _TOTAL, _IN_WORDS) for count in pattern.finditer(sentence))
+    counts = [count for count in every if not _names_only(count["value"], masked)]
     last = max(counts, key=re.Match.start, default=None)
     if last is not None and not _GOES_ON.search(sentence, last.end()):
         unit = last["of"].strip(" .") if last.end("of") == len(sentence) and len(WORD.findall(last["of"])) == 1 else ""
@@ -114,7 +121,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def without_extras(sentence: str) -> str:
-    """Cuts what stands behind a value: `because ...`, `achieved when ...`, `for all x`, `, not 4`."""
+    """Cuts what stands behind a value: `because ...`, `achieved when ...`, `for all x`."""
     for pattern in _EXTRAS:
         cut = pattern.sub("", sentence)
         if re.search(r"[\d\x00]", cut) and not _GOES_ON.search(sentence, len(cut)):

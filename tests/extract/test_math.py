@@ -28,6 +28,11 @@ BOXED = [
 ]
 
 LINES = [
+    ("The answer is not 10, but 12", "12"),
+    ("The final answer is not $10$ but $12$.", "12"),
+    ("Answer: 11, not 10", "11"),
+    ("Answer: $11$, not $10$", "11"),
+    ("The answer is 12 rather than 10.", "12"),
     ("Answer: 5", "5"),
     ("**Answer:** 5", "5"),
     ("Answer: **5**", "5"),
@@ -51,6 +56,15 @@ LINES = [
 ]
 
 CLOSING = [
+    ("We count.\n\n**Therefore, there are 12 such pairs.**", "12"),
+    ("We solve.\n\n**Thus, x = 4.**", "x = 4"),
+    ("Adding both sides, we are done.\nTherefore, x = 2.", "x = 2"),
+    ("So we get n = -3.", "n = -3"),
+    ("It is not 5, but 7.", "7"),
+    ("Hence there are six such integers.", "six"),
+    ("Thus x = 5.\nLet me verify: 2(5) = 10.", "x = 5"),
+    ("Thus $x = 5$. Let me check this.", "x = 5"),
+    ("So the maximum is 5 when x = 2.", "5"),
     ("Thus there are **5** of them.", "5"),
     ("Therefore, there are 5 such sequences.", "5"),
     ("Hence the minimum increases by 5%.", "5%"),
@@ -106,6 +120,9 @@ NOTHING = [
     "#### Step 4 is next",
     "It is false that $x=5$ is the only solution, and we are left with nothing",
     "So there are cases to look at",
+    "Hence there are six cases.",
+    "It is not 5.",
+    "So we must look at what happens if x = 2.",
 ]
 
 

@@ -54,8 +54,7 @@ def _trees(
 ) -> Decision:
     whole_gold = gold
     gold, answer = (units.in_dollars(text) if sign else text for text, sign in zip((gold, answer), money, strict=True))
-    (gold, gold_condition), (answer, condition) = parted(gold), parted(answer)
-    gold, answer = families.members(gold, answer, condition), families.members(answer, gold, gold_condition)
+    (gold, gold_condition), (answer, condition) = families.members(parted(gold), parted(answer))
     constant = families.constant(gold_condition)
     gold, gold_unit = units.split_unit(gold)
     bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
@@ -90,6 +89,9 @@ def _trees(
             comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
             try:
                 result = comparison.equal(left, right)
+                if result is False:
+                    variants = families.same_family(left, right, gold_condition, condition)
+                    result = any(comparison.equal(left, variant) for variant in variants)
             except RecursionError:
                 result = None
                 comparison.troubles.append("nested too deeply")

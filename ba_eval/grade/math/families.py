@@ -1,8 +1,10 @@
 r"""Families of answers: sets `\{k\pi \mid k \in \mathbb{Z}\}`, and the letters of arbitrary constants."""
 
 import re
+from collections.abc import Iterator
+from fractions import Fraction
 
-from ba_eval.grade.math.tree import Node, renamed, symbols, terms
+from ba_eval.grade.math.tree import Node, children, renamed, symbols, terms
 
 _SET = re.compile(r"(?:[a-z]\s*\\in\s*)?\\\{((?:(?!\\[{}]).)*)\\\}", re.S)
 _BAR = re.compile(r"\\mid(?![a-z])|[|:]")
@@ -15,25 +17,68 @@ _BEHIND = re.compile(
 _EQUATION = re.compile(rf"\s*([a-z])\s*(=.*?)\s*,\s*{_WHOLE}\s*", re.S)
 
 
-def members(text: str, other: str, condition: str) -> str:
-    r"""Returns k\pi of `\{k\pi \mid k \in \mathbb{Z}\}` where the other side says the same of its letter.
+Part = tuple[str, str]
+"""(answer, what was cut from it: `, k \\in \\mathbb{Z}`)"""
 
-    `other` is the other side, `condition` what was cut from it: `, k \in \mathbb{Z}`.
-    """
+
+def members(gold: Part, answer: Part) -> tuple[Part, Part]:
+    r"""Returns k\pi of `\{k\pi \mid k \in \mathbb{Z}\}`, with its condition, where the other side is a family too."""
+    found = [_member(text) for text, _ in (gold, answer)]
+    families = [member or _BEHIND.fullmatch(part[1]) for member, part in zip(found, (gold, answer), strict=True)]
+    return (found[0] if found[0] and families[1] else gold), (found[1] if found[1] and families[0] else answer)
+
+
+def _member(text: str) -> Part | None:
     found = _SET.fullmatch(text)
-    if found is None or "\\{" in other or not _BEHIND.fullmatch(condition):
-        return text
-    parts = _BAR.split(found[1])
+    parts = _BAR.split(found[1]) if found else []
     if len(parts) != 2:
-        return text
+        return None
     element, said = parts
     if declared := _DECLARED.fullmatch(said):
         letter = declared[1]
     elif (equation := _EQUATION.fullmatch(said)) and equation[1] == element.strip():
         element, letter = equation[1] + equation[2], equation[3]
     else:
-        return text
-    return element.strip() if re.search(rf"(?<![A-Za-z\\]){letter}(?![A-Za-z])|(?<=\d){letter}", element) else text
+        return None
+    if not re.search(rf"(?<![A-Za-z\\]){letter}(?![A-Za-z])|(?<=\d){letter}", element):
+        return None
+    return element.strip(), rf", {letter} \in \mathbb{{Z}}"
+
+
+_INTEGER = (
+    re.compile(r"\s*(?:(?:where|with|for|and)\s+)?([a-z])\s+(?:is|being|denotes)\s+(?:an?|any)\s+integer\W*"),
+    re.compile(r"\s*(?:(?:where|with|for|and)\s+)?(?:an?|any|all|every|each|some)\s+integers?\s+([a-z])\W*"),
+)
+_SHIFTS = tuple((sign, by) for sign in (1, -1) for by in (0, 1, -1, 2, -2))
+
+
+def index(condition: str) -> str | None:
+    """Returns the letter that a condition calls any whole number, and nothing more."""
+    if behind := _BEHIND.fullmatch(condition):
+        return behind[1]
+    plain = " ".join(re.sub(r"\\(?:text|mathrm|mbox)\s*\{|[{}$,;()]", " ", condition).split())
+    return next((match[1] for pattern in _INTEGER if (match := pattern.fullmatch(plain))), None)
+
+
+def same_family(gold: Node, answer: Node, gold_condition: str, condition: str) -> Iterator[Node]:
+    """Yields what the answer says with the gold's letter for any whole number: 2k - 1, 2k + 1, 1 - 2k of 2n - 1."""
+    letter, other = index(gold_condition), index(condition)
+    if letter is None or other is None or letter not in symbols(gold) or other not in symbols(answer):
+        return
+    if (letter != other and letter in symbols(answer)) or _is_indexed(gold, letter) or _is_indexed(answer, other):
+        return
+    for sign, by in _SHIFTS:
+        shifted: Node = ("add", ("mul", ("num", Fraction(sign)), ("sym", letter)), ("num", Fraction(by)))
+        yield renamed(answer, ("sym", other), shifted)
+
+
+def _is_indexed(node: Node, letter: str) -> bool:
+    """Tells whether the letter numbers something by name, as in a_k and f(k)."""
+    if node[0] == "sym":
+        return bool(re.search(rf"_.*{letter}", node[1]))
+    if node[0] == "call" and letter in symbols(node):
+        return True
+    return any(_is_indexed(part, letter) for part in children(node))
 
 
 _QUALIFIED = re.compile(

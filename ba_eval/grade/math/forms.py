@@ -9,6 +9,7 @@ from ba_eval.grade.math.tree import Node, children, contains, mapped, operators,
 
 MAX_SIGNS = 4
 MAX_CELLS = 400
+_NO_FACTOR = frozenset({"tuple", "list", "set", "matrix", "union", "text", "call", "mod", "pm"})
 
 
 def canonical(node: Node) -> Node:
@@ -44,6 +45,8 @@ def simple(node: Node) -> Node:
             node = value
         elif node[0] in ("add", "mul", "neg", "div", "pow") and any(part[0] in ("matrix",) for part in children(node)):
             return _matrix(node) or node
+        elif (multiple := _multiple(node)) is not None:
+            node = multiple
         elif (different := _all_different(node)) is not None:
             return different
         elif node[0] == "add" and len(node) == 3 and node[2][0] == "neg" and node[2][1][0] in ("set", "tuple", "union"):
@@ -81,6 +84,17 @@ def _matrix(node: Node) -> Node | None:
             return None
         total = joined
     return total
+
+
+def _multiple(node: Node) -> Node | None:
+    """Works out a number times a tuple in round brackets: 2(1, 3) is (2, 6). A letter may name the point: P(1, 3)."""
+    kind, *parts = node
+    vectors = [part for part in parts if isinstance(part, tuple) and part[:3] == ("tuple", "(", ")")]
+    if kind not in ("neg", "mul", "div") or len(vectors) != 1 or (kind == "div" and vectors[0] is not parts[0]):
+        return None
+    if any(symbols(part) or contains(part, _NO_FACTOR) for part in parts if part is not vectors[0]):
+        return None
+    return ("tuple", "(", ")", *((kind, *(item if p is vectors[0] else p for p in parts)) for item in vectors[0][3:]))
 
 
 def _determinant(rows: tuple[tuple[Node, ...], ...]) -> Node | None:
@@ -182,7 +196,7 @@ def _signed(node: Node, choice: Iterator[int]) -> Node:
     if node[0] == "pm":
         sign = node[1] * next(choice)
         inner = _signed(node[2], choice)
-        return inner if sign == 1 else ("neg", inner)
+        return inner if sign == 1 else simple(("neg", inner))
     return mapped(node, lambda part: _signed(part, choice))
 
 

@@ -21,7 +21,7 @@ from ba_eval.grade.math.pool import Pool
 from ba_eval.grade.math.units import is_money
 from ba_eval.grade.verdict import Outcome, Verdict
 
-VERSION = "math 3"
+VERSION = "math 4"
 """Raised whenever a verdict may change, so that `eval` and `regrade` know verdicts of other rules."""
 _REMEMBERED = 20_000
 _SHOWN = 2000
@@ -112,6 +112,7 @@ class MathGrader:
         self, golds: tuple[str, ...], found: Extraction, response: str, unit: str, tolerance: float | None, start: float
     ) -> "Future[Verdict]":
         answer = found.answer or ""
+        seconds = time.perf_counter() - start
         absolute = tolerance if tolerance is not None else self.options.absolute_tolerance
         reply = self._decide(golds, answer, unit, absolute, self.options.relative_tolerance)
         tail = (response or answer)[-2000:]
@@ -124,7 +125,7 @@ class MathGrader:
             more = value.get("flags", ())
             seen = suspicion.flags(outcome, reason, golds, tail, expected_place=expected, more=more)
             details = suspicion.details(seen, golds, found=place)
-            return Verdict(outcome, reason, shown, value["method"], time.perf_counter() - start, details)
+            return Verdict(outcome, reason, shown, value["method"], seconds + value.get("seconds", 0.0), details)
 
         if not isinstance(reply, Future):
             return _done(verdict(reply))
@@ -134,7 +135,6 @@ class MathGrader:
             if done.cancelled():
                 result.cancel()
             elif (trouble := done.exception()) is not None:
-                seconds = time.perf_counter() - start
                 result.set_result(Verdict("error", "grader failed", shown, "", seconds, {"message": str(trouble)}))
             else:
                 result.set_result(verdict(done.result()))
@@ -182,7 +182,7 @@ class MathGrader:
             if done.cancelled() or done.exception() is not None:
                 self._known.pop(key, None)
             elif key in self._known:
-                self._known[key] = done.result()
+                self._known[key] = {name: value for name, value in done.result().items() if name != "seconds"}
 
 
 def _done(value: Any) -> "Future[Any]":

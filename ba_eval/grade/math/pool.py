@@ -106,6 +106,7 @@ class Pool:
         self._closed = threading.Event()
 
     def submit(self, request: dict[str, Any]) -> "Future[dict[str, Any]]":
+        """Starts a request; `seconds` of its reply is what it took, the wait for a worker left out."""
         return self._threads.submit(self._run, request)
 
     def _run(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +114,7 @@ class Pool:
             worker = self._idle.get_nowait()
         except queue.Empty:
             worker = _Worker(self.seconds, self.memory)
+        start = time.perf_counter()
         reply = worker.call(request)
         if reply.get("died"):
             # Killed from outside (out of memory, a person): no fault of the answer's, unless it happens again.
@@ -125,6 +127,7 @@ class Pool:
             leaving = opinion.get("leaving", False)
             if opinion.get("agrees"):
                 reply["flags"] = ["second method disagrees"]
+        reply["seconds"] = time.perf_counter() - start
         if leaving or self._closed.is_set():
             worker.close()
         else:

@@ -32,7 +32,7 @@ def fingerprint(answer: str) -> Fingerprint | None:
     if units.is_money(answer):
         text = units.in_dollars(text)
     text, condition = parted(text)
-    if families.constant(condition):
+    if families.constant(condition) or families.index(condition):
         return None
     shapes: Fingerprint = []
     for letters in (False, True):
