@@ -222,12 +222,12 @@ class ServerClient:
                     address.trying = False
             self._note_failure(address, fault, sent)
             failing = time.monotonic() - started
-            if failing > self._give_up and attempt >= 2:
-                if any(other.last_good > started for other in self._addresses):  # others are answered: it is this one
-                    return failed(request, f"{address.url}: {fault} ({attempt + 1} attempts)")
+            answered = any(other.last_good > started for other in self._addresses)
+            if failing > self._give_up and answered and attempt >= 2:  # others are answered: it is this one
+                return failed(request, f"{address.url}: {fault} ({attempt + 1} attempts)")
+            if failing > self._give_up and not answered and address.failures > 2:
                 raise MachineError(
-                    f"{address.url}: gave up after {failing:.0f} s and {attempt + 1} attempts of a request; "
-                    f"last answer: {fault}"
+                    f"{address.url}: gave up after {failing:.0f} s, {address.failures} attempts; last answer: {fault}"
                 )
             wait = min(_MAX_WAIT, self._backoff * 2 ** min(attempt, 10)) * random.uniform(0.5, 1.0)
             await asyncio.sleep(max(wait, fault.retry_after))

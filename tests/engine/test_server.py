@@ -107,6 +107,17 @@ def test_a_server_that_stays_down_is_given_up_and_named() -> None:
     assert len(done) == 5
 
 
+def test_it_is_given_up_in_time_whichever_request_asks() -> None:
+    with StandIn(behave=lambda number, body: 503) as server:
+        served = connect(server, give_up_seconds=1.0, concurrency=100)
+        start = time.monotonic()
+        with pytest.raises(MachineError, match=r"gave up after .* attempts; last answer: HTTP 503"):
+            served.generate(requests(300))
+        served.close()
+    assert time.monotonic() - start < 10
+    assert len(server.bodies) < 200  # one at a time after the first hundred
+
+
 def test_a_server_whose_model_is_gone_is_left_out_while_others_work() -> None:
     with StandIn() as good, StandIn(behave=lambda number, body: 404 if number >= 5 else None) as gone:
         served = Client([good.url, gone.url], backoff_seconds=0.05)
