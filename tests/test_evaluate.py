@@ -268,11 +268,19 @@ def test_a_server_that_is_not_there_is_a_fault_that_writes_nothing(
     benchmark: Path, server: StandIn, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    failed = run(command(benchmark, server, out, "--server", "http://127.0.0.1:1/v1"))
+    there = command(benchmark, server, out)
+    failed = run(["http://127.0.0.1:1/v1" if word == server.url else word for word in there])
     assert failed.returncode == 3
     assert "is the server running there?" in failed.stderr
     assert len(failed.stderr.strip().splitlines()) == 1
     assert not out.exists()
+
+
+def test_one_of_two_servers_may_be_missing(benchmark: Path, server: StandIn, tmp_path: Path) -> None:
+    done = run(command(benchmark, server, tmp_path / "run", "--server", "http://127.0.0.1:1/v1"))
+    assert done.returncode == 0
+    assert "http://127.0.0.1:1/v1: no answer" in done.stderr
+    check_exactly_once(tmp_path / "run")
 
 
 def test_a_finished_run_needs_no_server(benchmark: Path, tmp_path: Path) -> None:

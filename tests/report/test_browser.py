@@ -218,7 +218,7 @@ def test_math_code_thinking_and_details_are_shown(report: Path, open_report: Any
     thinking = page.locator(".thinking")
     assert not thinking.get_by_text("Let me see").is_visible()
     thinking.locator("summary").click()
-    assert thinking.get_by_text("Let me see, token.").is_visible()
+    thinking.get_by_text("Let me see, token.").wait_for(state="visible")
     page.check("#f-plain")
     page.wait_for_selector(".pane pre.wrapped")
     assert "$x^{2} = 5$" in page.inner_text(".pane") and page.locator(".pane math").count() == 0
