@@ -226,9 +226,9 @@ def test_math_code_thinking_and_details_are_shown(report: Path, open_report: Any
     page.wait_for_selector(".pane pre")
     assert page.locator(".pane .token.keyword").all_inner_texts() == ["def", "return"]
     page.click("text=How it was graded")
-    assert '"total": 3' in page.inner_text(".pane")
+    until(page, """document.querySelector('.pane').innerText.includes('"total": 3')""")
     page.click("text=What was extracted")
-    assert page.locator(".pane pre").count() == 3
+    until(page, "document.querySelectorAll('.pane pre').length === 3")
 
 
 def test_two_models_stand_side_by_side(report: Path, open_report: Any) -> None:
