@@ -26,8 +26,8 @@ _SHOWN_CHARACTERS = 300
 
 WAITING = {"GOMP_SPINCOUNT": "1000"}
 """Idle OpenMP threads spin for microseconds, not milliseconds, before they sleep: graders and sandboxes need the cores
-too, and a thread that waits for one that is not running stops the whole step: beside two busy processes ten times as
-long as on an idle machine with the default of 300,000, where it saves 4 %. Must be set before torch is loaded."""
+too, and a thread that waits for one that is not running stops the whole step. With OpenMP's own 300,000 a run beside
+two busy processes takes ten times as long; on an idle machine it saves 4 %. Must be set before torch is loaded."""
 
 
 class Child:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import functools
 import itertools
+import math
 import os
 import random
 import ssl
@@ -43,7 +44,7 @@ class _Address:
     """When it may be tried again, by one request alone (`trying`); 0 for one that answers."""
     trying: bool = False
     last_good: float = 0.0
-    noted_at: float | None = None
+    noted_at: float = -math.inf
 
 
 class ServerClient:
@@ -155,21 +156,20 @@ class ServerClient:
     async def _probe(self) -> tuple[str, str | None]:
         """Finds the model's id on every server that answers, and the first one's version."""
         curl, model = self._handle(min(self._timeout, _PROBE_SECONDS)), self._model
-        silent: list[tuple[_Address, Unusable, float]] = []
+        silent: list[tuple[_Address, Unusable]] = []
         for address in self._addresses:
-            sent = time.monotonic()
             try:
                 status, _, content = await self._fetch(curl, f"{address.url}/models")
             except Unusable as fault:
-                silent.append((address, fault, sent))
+                silent.append((address, fault))
                 continue
             if status in (401, 403):
                 raise InputError(f"{address.url}: refuses the API key ({status}); set BA_EVAL_API_KEY")
             model = choose_model(address.url, model, content)
         if len(silent) == len(self._addresses):
-            raise MachineError("\n".join(_unreachable(address.url, fault) for address, fault, _ in silent))
-        for failure in silent:
-            self._note_failure(*failure)
+            raise MachineError("\n".join(_unreachable(address.url, cause) for address, cause in silent))
+        for address, cause in silent:
+            self._note_failure(address, cause, time.monotonic())
         assert model is not None
         version = None
         first = next(address.url for address in self._addresses if not address.failures)
@@ -245,12 +245,13 @@ class ServerClient:
     def _note_failure(self, address: _Address, fault: Unusable, sent: float) -> None:
         if sent <= address.failed_at:  # under way when another failed: the same trouble
             return
-        address.failures, address.failed_at = address.failures + 1, time.monotonic()
+        now = time.monotonic()
+        address.failures, address.failed_at = address.failures + 1, now
         if fault.server_down:  # others take over; one request after the other tries it again
             wait = min(_MAX_WAIT, self._backoff * 2 ** min(address.failures - 1, 10))
-            address.retry_at = time.monotonic() + wait
-        if address.noted_at is None or time.monotonic() - address.noted_at > _NOTE_SECONDS:
-            address.noted_at = time.monotonic()
+            address.retry_at = now + wait
+        if now - address.noted_at > _NOTE_SECONDS:
+            address.noted_at = now
             self._note(f"{address.url}: {fault}; what it does not answer is sent again")
 
     async def _ask(self, curl: Any, address: _Address, request: Request) -> Answer:
@@ -260,9 +261,8 @@ class ServerClient:
 
 def _unreachable(url: str, fault: Unusable) -> str:
     certificate = "certificate" in str(fault)
-    return f"{url}: {fault}; " + (
-        "SSL_CERT_FILE may name the certificates to trust" if certificate else "is the server running there?"
-    )
+    hint = "SSL_CERT_FILE may name the certificates to trust" if certificate else "is the server running there?"
+    return f"{url}: {fault}; {hint}"
 
 
 @functools.cache

@@ -150,18 +150,19 @@ def _first_answer(rest: str) -> str | None:
 # -- statements
 
 _PREPOSITION = re.compile(r"^(?:(?:[a-z]+(?:ed|ing)|found|taken)\s+)?(?:at|by|when|as)\s+(?=[-\d\x00(])")
-VALUE = r"[-−+]?(?:\x00\d+\x00|[\d(√π][\w./^*()√π]*)"
+_PLAIN_VALUE = r"[\d(√π][\w./^*()√π]*"
+VALUE = rf"[-−+]?(?:\x00\d+\x00|{_PLAIN_VALUE})"
 _NAMED = re.compile(
     rf"\b[A-Za-z](?:_\w+)?\s*=\s*{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?\s*=\s*{VALUE})+$"
 )
 """x = 5 or x = -2, at the end of a sentence."""
 _SOLVED = re.compile(
     r"(?<![\w$])(?!(?i:if|for|when|where|at|let|with|suppose|assume|assuming|taking|setting|than|not)\b)[A-Za-z]+[,:]?\s+"
-    r"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?[\d(√π][\w./^*()√π]*)$"
+    rf"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?{_PLAIN_VALUE})$"
 )
 """Therefore, x = 5."""
-
 _SUPPOSED = re.compile(rf",?\s+(?:if|when|suppose|assume|assuming)\s+[A-Za-z]\s*=\s*{VALUE}\W*$", re.I)
+"""... if x = 5, at the end of a sentence."""
 
 _BOILERPLATE = re.compile(r"<\|[^|]{1,30}\|>.*|\bI hope (?:it|this) is correct\.?|Let me know if.*", re.S | re.I)
 SENTENCE_END = re.compile(

@@ -52,11 +52,16 @@ _INTEGER = (
 _SHIFTS = tuple((sign, by) for sign in (1, -1) for by in (0, 1, -1, 2, -2))
 
 
+def _unmarked(condition: str) -> str:
+    """Returns a condition with blanks in the place of what sets its words apart in LaTeX."""
+    return re.sub(r"\\(?:text|mathrm|mbox)\s*\{|[{}$]", " ", condition)
+
+
 def index(condition: str) -> str | None:
     """Returns the letter that a condition calls any whole number, and nothing more."""
     if behind := _BEHIND.fullmatch(condition):
         return behind[1]
-    plain = " ".join(re.sub(r"\\(?:text|mathrm|mbox)\s*\{|[{}$,;()]", " ", condition).split())
+    plain = " ".join(re.sub(r"[,;()]", " ", _unmarked(condition)).split())
     return next((match[1] for pattern in _INTEGER if (match := pattern.fullmatch(plain))), None)
 
 
@@ -98,7 +103,7 @@ _CUSTOMARY = re.compile(r"[cCkK](?:_\d)?")
 
 def constant(condition: str) -> str | None:
     """Returns the letter that the condition behind a gold calls an arbitrary constant, and no more than that."""
-    plain = " " + " ".join(re.sub(r"\\(?:text|mathrm|mbox)\s*\{|[{}$]", " ", condition).split())
+    plain = " " + " ".join(_unmarked(condition).split())
     if _QUALIFIED.search(plain):
         return None
     letters = {match[1] for pattern in _CONSTANTS for match in pattern.finditer(plain)}
