@@ -25,7 +25,7 @@ class Harness:
 
     def read(self) -> None:
         """Takes in what has come; waits where nothing has."""
-        data = self._control.recv(1 << 20)
+        data = self._control.recv(1 << 16)
         if not data:
             raise HarnessGone
         self._frames.feed(data)
@@ -34,5 +34,5 @@ class Harness:
         """The next frame of what was read, if it is whole."""
         return self._frames.next()
 
-    def reply(self, header: dict[str, Any], body: bytes = b"") -> None:
-        self._control.sendall(wire.pack_frame(header, body))
+    def reply(self, header: dict[str, Any], *body: bytes) -> None:
+        self._control.sendall(wire.pack_frame(header, *body))

@@ -155,9 +155,11 @@ class Calls:
         return head[:NONCE], self._read(int.from_bytes(head[NONCE:], "big"))
 
     def send(self, nonce: bytes, kind: bytes, body: bytes) -> None:
-        data = memoryview(nonce + (len(body) + 1).to_bytes(4, "big") + kind + body)
-        while data:
-            data = data[os.write(self._answers, data) :]
+        head = nonce + (len(body) + 1).to_bytes(4, "big") + kind
+        for piece in (head + body,) if len(body) < 1 << 16 else (head, body):
+            data = memoryview(piece)
+            while data:
+                data = data[os.write(self._answers, data) :]
 
 
 def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls, for_test: bool) -> None:
@@ -184,12 +186,12 @@ def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls, for_te
         del body
         nonce, body = calls.receive()
         try:
-            arguments, keywords = wire.decode(body)
+            arguments, keywords = wire.decode_call(body)
             value = _resolve(module, entry_point)(*arguments, **keywords)
             if for_test and type(value) in _ITERATORS:
                 value = wire.Passing(list(itertools.islice(value, wire.MAX_NODES + 1)))
             if for_test and value is None:
-                kind, body = b"m", wire.encode((arguments, keywords))
+                kind, body = b"m", wire.encode_call(arguments, keywords)
             else:
                 kind, body = b"v", wire.encode(value)
             del value
@@ -209,13 +211,16 @@ def run_check(source: bytes, path: str, entry_point: str, calls: Calls) -> None:
         nonlocal called
         called = True
         with one_at_a_time:
-            calls.send(nonce, b"c", wire.encode((arguments, keywords)))
+            calls.send(nonce, b"c", wire.encode_call(arguments, keywords))
             _, answer = calls.receive()
-        kind, value = answer[:1], wire.decode(answer[1:])
+        kind = answer[:1]
         if kind == b"m":
-            for old, new in zip((*arguments, *keywords.values()), (*value[0], *value[1].values()), strict=True):
+            changed, changed_keywords = wire.decode_call(answer[1:])
+            new_values = (*changed, *changed_keywords.values())
+            for old, new in zip((*arguments, *keywords.values()), new_values, strict=True):
                 _overwrite(old, new)
             return None
+        value = wire.decode(answer[1:])
         if kind == b"v":
             return iter(value.values) if type(value) is wire.Passing else value
         name, text = value

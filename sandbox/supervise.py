@@ -206,7 +206,7 @@ class Job:
 
     def _read_answers(self) -> None:
         try:
-            data = os.read(self.answers, 1 << 20)
+            data = os.read(self.answers, _CHUNK)
         except BlockingIOError:
             return
         if not data:
@@ -222,7 +222,8 @@ class Job:
                 break
             if len(self.answer) < at + head + size:
                 break
-            body = bytes(self.answer[at + head : at + head + size])
+            with memoryview(self.answer) as view:
+                body = bytes(view[at + head : at + head + size])
             at += head + size
             question = body[:1] == b"c"
             if question and (self.asking or self.job["mode"] != "check"):
@@ -254,7 +255,7 @@ class Job:
             "sizes": [len(answer) for answer in answers],
         }
         if self.limit is None:
-            self.harness.reply(header, output + b"".join(answers))
+            self.harness.reply(header, output, *answers)
 
     # Limits
 

@@ -19,6 +19,7 @@ MAX_FRAME = 1 << 30
 _INT = 1 << 63
 _DICTS = frozenset((dict, Counter, OrderedDict, defaultdict))  # all of them equal a dict with the same items
 _SCALARS = frozenset((type(None), bool, int, float, str))
+_PLAIN, _INTS, _FLOATS, _LISTS = (frozenset(kinds) for kinds in ((str, bool, type(None)), (int,), (float,), (list,)))
 _HEADER = struct.Struct(">II")
 
 
@@ -56,10 +57,10 @@ class Opaque:
         return f"<{self.type_name} object>"
 
 
-def pack_frame(header: dict[str, Any], body: bytes = b"") -> bytes:
-    """One frame: two lengths (4 bytes each, big-endian), a JSON object, raw bytes."""
+def pack_frame(header: dict[str, Any], *body: bytes | memoryview) -> bytes:
+    """One frame: two lengths (4 bytes each, big-endian), a JSON object, raw bytes, given in any number of pieces."""
     text = json.dumps(header).encode()
-    return _HEADER.pack(len(text), len(body)) + text + body
+    return b"".join((_HEADER.pack(len(text), sum(map(len, body))), text, *body))
 
 
 class FrameBuffer:
@@ -70,6 +71,11 @@ class FrameBuffer:
 
     def feed(self, data: bytes) -> None:
         self._data += data
+
+    @property
+    def begun(self) -> bool:
+        """Whether a frame, or its beginning, has come."""
+        return bool(self._data)
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
         """Returns the next whole frame, or None where more bytes are needed; WireError where it cannot be one."""
@@ -88,7 +94,8 @@ class FrameBuffer:
             raise WireError("frame without a header") from error
         if type(header) is not dict:
             raise WireError("frame without a header")
-        body = bytes(data[_HEADER.size + header_size : end])
+        with memoryview(data) as view:  # a slice of a bytearray would be a copy more
+            body = bytes(view[_HEADER.size + header_size : end])
         del data[:end]
         return header, body
 
@@ -131,10 +138,15 @@ class _Encoder:
         if self.nodes > MAX_NODES:
             raise WireError("too many values")
         kinds = set(map(type, values))
-        if kinds <= {str, bool, type(None)} or (kinds == {int} and min(values) > -_INT and max(values) < _INT):
+        if kinds <= _PLAIN:
             return values
-        if kinds == {float} and all(map(math.isfinite, values)):
-            return values
+        if len(kinds) == 1:
+            if kinds == _INTS and min(values) > -_INT and max(values) < _INT:
+                return values
+            if kinds == _FLOATS and all(map(math.isfinite, values)):
+                return values
+            if kinds == _LISTS and depth + 1 < MAX_DEPTH:
+                return [self.items(value, depth + 1) for value in values]
         return [self.pack(value, depth + 1) for value in values]
 
 
@@ -158,6 +170,17 @@ def encode(value: Any) -> bytes:
     if len(text) > MAX_BYTES:
         raise WireError("value too large")
     return text
+
+
+def encode_call(arguments: Iterable[Any], keywords: dict[str, Any]) -> bytes:
+    """Encodes the arguments of a call."""
+    return encode([list(arguments), keywords] if keywords else [list(arguments)])
+
+
+def decode_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
+    """Decodes what `encode_call` made."""
+    arguments, *keywords = decode(data)
+    return arguments, keywords[0] if keywords else {}
 
 
 def decode(data: bytes) -> Any:
@@ -186,8 +209,11 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 def _items(values: Any, depth: int) -> list[Any]:
     if type(values) is not list or depth > 3 * MAX_DEPTH:
         raise WireError("not a value")
-    if set(map(type, values)) <= _SCALARS:
+    kinds = set(map(type, values))
+    if kinds <= _SCALARS:
         return values
+    if kinds == _LISTS:
+        return [_items(value, depth + 1) for value in values]
     return [_unpack(value, depth + 1) for value in values]
 
 

@@ -1,10 +1,14 @@
 """Rows of code sets as problems: HumanEval, evalplus, and plain tests in the forms that are met."""
 
 import ast
+import importlib
 import json
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from ba_eval.benchmark import livecodebench
@@ -72,8 +76,9 @@ def evalplus_problem(row: Row) -> Problem:
 def evalplus_rows(name: str, dataset: Literal["humaneval", "mbpp"], path: Path | None) -> Iterator[Row]:
     """Reads HumanEval+ or MBPP+ through the evalplus package, from a local file or evalplus's own download."""
     try:
-        import evalplus.data.humaneval as humaneval
-        import evalplus.data.mbpp as mbpp
+        with _without_datasets():
+            import evalplus.data.humaneval as humaneval
+            import evalplus.data.mbpp as mbpp
     except ImportError:
         raise InputError(f"benchmark {name} needs the evalplus package: {install_line('evalplus')}") from None
     if dataset == "humaneval":
@@ -97,6 +102,25 @@ def evalplus_rows(name: str, dataset: Literal["humaneval", "mbpp"], path: Path |
         setattr(module, override, before)
     for task_id, data in rows.items():
         yield Row(data, f"{path or name} {task_id}")
+
+
+@contextmanager
+def _without_datasets() -> Iterator[None]:
+    """Lets evalplus be imported without the package `datasets`, which it imports for another set and which takes most
+    of the time of a small file's judging; evalplus gets it when it asks for that set."""
+    if "datasets" in sys.modules:
+        yield
+        return
+
+    def load_dataset(*args: Any, **more: Any) -> Any:
+        return importlib.import_module("datasets").load_dataset(*args, **more)
+
+    sys.modules["datasets"] = stand_in = ModuleType("datasets")
+    stand_in.load_dataset = load_dataset  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        del sys.modules["datasets"]
 
 
 def _strings(row: Row, *names: str) -> list[str]:

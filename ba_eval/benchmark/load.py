@@ -1,7 +1,9 @@
 """Loads a benchmark: finds its rows, reads them as problems, checks the content, gives what a run needs."""
 
+import gc
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -132,7 +134,8 @@ def _rows(asked: Spec, definition: Definition, data_dir: Path | None) -> tuple[I
 
 def _problems(rows: Iterator[Row], definition: Definition, origin: str) -> list[Problem]:
     read = math_problem if definition.kind == "math" else code_problem
-    problems = [_with_release(read(row, definition), row.release) for row in rows]
+    with _kept():
+        problems = [_with_release(read(row, definition), row.release) for row in rows]
     if not problems:
         raise InputError(f"{origin}: holds no problems")
     ids = assign_ids(problems, definition.id)
@@ -145,6 +148,19 @@ def _problems(rows: Iterator[Row], definition: Definition, origin: str) -> list[
             "or write 'id: row' into the YAML"
         )
     return [replace(problem, id=id) for problem, id in zip(problems, ids, strict=True)]
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """What is made inside is kept to the end: the garbage collector need not look through it again and again."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collected:
+            gc.enable()
 
 
 def _check_pins(

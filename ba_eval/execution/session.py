@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ba_eval.errors import MachineError
 from ba_eval.execution.job import GRACE_SECONDS, read_result
 from ba_eval.execution.result import CallResult, Limits, RunResult, idle
-from ba_eval.execution.wire import WireError, decode, encode
+from ba_eval.execution.wire import WireError, decode, decode_call, encode, encode_call
 from ba_eval.execution.worker import Worker, WorkerDied
 
 if TYPE_CHECKING:
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 _NONCE_BYTES = 16
 # Calls that are sent at once: few at first, since many programs fail early.
 _FIRST, _MANY, _MANY_BYTES = 32, 512, 1 << 20
+_AT_ONCE = 0.01
+"""Seconds; a new process takes about as long to start."""
 
 
 class Call(NamedTuple):
     """A call of the entry point."""
 
     body: bytes
-    """`encode((args, kwargs))`."""
+    """What `encode_call` made of the arguments."""
     cpu_seconds: float
     expected: bytes | str | None = None
     """The encoded value that is expected, or its SHA-256: it is told whether the value is that, and not the value."""
@@ -83,6 +85,10 @@ class _Conversation:
             self._lost(error)
             return None
 
+    def ready(self, seconds: float) -> bool:
+        """Whether an answer comes within so many seconds."""
+        return self._worker is not None and self._worker.ready(seconds)
+
     def _receive(self, cpu_seconds: float) -> tuple[list[bytes], CallResult] | None:
         assert self._worker is not None
         wall = self._limits.wall + max(0.0, cpu_seconds - self._limits.cpu_seconds)
@@ -114,6 +120,7 @@ class CallSession:
     def __init__(self, slot: "Slot", role: str, job: dict[str, Any], limits: Limits) -> None:
         self._conversation = _Conversation(slot, role, job, limits)
         self._limits = limits
+        self._unanswered = 0
         self.loaded: CallResult
         """What became of loading the program; where it is not ok, every call gives the same."""
 
@@ -137,10 +144,10 @@ class CallSession:
     ) -> CallResult:
         """Calls the entry point with plain data. After a call that met a limit or killed the process the session is
         over, and every further call gives that status. WireError: the arguments are too large to send."""
-        return self.call_encoded(encode((tuple(args), dict(kwargs or {}))), cpu_seconds)
+        return self.call_encoded(encode_call(args, dict(kwargs or {})), cpu_seconds)
 
     def call_encoded(self, body: bytes, cpu_seconds: float | None = None) -> CallResult:
-        """Like `call`, with arguments as `encode((args, kwargs))` made them, so that they are encoded once for many
+        """Like `call`, with arguments as `encode_call` made them, so that they are encoded once for many
         programs."""
         [result] = self.call_many([Call(body, self._limits.cpu_seconds if cpu_seconds is None else cpu_seconds)])
         return result
@@ -150,7 +157,7 @@ class CallSession:
 
         `calls` is asked for as many as are sent at once. The last result is that of the call during which the process
         ended, if it did. CPU seconds and what was printed are told of several calls together, with the last of them.
-        Whoever stops asking for results closes the session next.
+        Whoever stops asking for results asks next whether the session is `settled`, or closes it.
         """
         if self.loaded.status != "ok":
             yield self.loaded
@@ -168,19 +175,28 @@ class CallSession:
         if together:
             yield from self._exchange(together)
 
+    def settled(self) -> bool:
+        """Whether the process can be given other calls: it lives, and has answered all earlier ones, or does so at
+        once."""
+        conversation = self._conversation
+        while self._unanswered and conversation.ended is None and conversation.ready(_AT_ONCE):
+            received = conversation.receive(self._limits.cpu_seconds)
+            self._unanswered -= 0 if received is None else len(received[0])
+        return conversation.ended is None and not self._unanswered
+
     def _exchange(self, calls: Sequence[Call]) -> Iterator[CallResult]:
         conversation = self._conversation
         if conversation.ended is None:
             conversation.send([call.body for call in calls], [call.cpu_seconds for call in calls])
         answered, told = iter(calls), 0.0
-        left, longest = len(calls), max(call.cpu_seconds for call in calls)
-        while left:
+        self._unanswered, longest = len(calls), max(call.cpu_seconds for call in calls)
+        while self._unanswered:
             received = conversation.receive(longest)
             if received is None:
                 yield self._ending()
                 return
             answers, printed = received
-            left -= len(answers)
+            self._unanswered -= len(answers)
             used, told = printed.cpu_seconds - told, printed.cpu_seconds
             for answer in answers[:-1]:
                 yield _result(answer, printed.stalled, next(answered).expected)
@@ -208,11 +224,11 @@ def _result(answer: bytes, stalled: bool, expected: bytes | str | None) -> CallR
     if expected is not None and answer[:1] == b"v" and _matches(memoryview(answer)[1:], expected):
         return CallResult("ok", matched=True, stalled=stalled)
     try:
+        if answer[:1] == b"m":
+            return CallResult("ok", changed=decode_call(answer[1:]), stalled=stalled)
         value = decode(answer[1:])
         if answer[:1] == b"v":
             return CallResult("ok", value, stalled=stalled)
-        if answer[:1] == b"m":
-            return CallResult("ok", changed=value, stalled=stalled)
         name, text = value
         return CallResult("error", exception=str(name)[:100], text=str(text)[:2000], stalled=stalled)
     except (WireError, ValueError, TypeError) as error:
@@ -261,7 +277,7 @@ def run_check(slot: "Slot", test_job: dict[str, Any], candidate: CallSession, li
 def _answer(result: CallResult) -> bytes:
     if result.status == "ok":
         try:
-            return b"v" + encode(result.value) if result.changed is None else b"m" + encode(result.changed)
+            return b"v" + encode(result.value) if result.changed is None else b"m" + encode_call(*result.changed)
         except WireError as error:
             return b"e" + encode(("ValueError", str(error)))
     return b"e" + encode((result.exception, result.text))

@@ -1,6 +1,7 @@
 """One fork server seen from the harness: frames to and fro, and its end."""
 
 import contextlib
+import select
 import shutil
 import socket
 import subprocess
@@ -48,13 +49,19 @@ class Worker:
         try:
             while (frame := self._frames.next()) is None:
                 control.settimeout(max(0.001, deadline - time.monotonic()))
-                data = control.recv(1 << 20)
+                data = control.recv(1 << 16)
                 if not data:
                     raise WorkerDied("the fork server ended")
                 self._frames.feed(data)
         except (OSError, WireError) as error:
             raise WorkerDied(str(error) or type(error).__name__) from error
         return frame
+
+    def ready(self, seconds: float) -> bool:
+        """Whether a frame, or the end, comes within so many seconds; `receive` then need not wait."""
+        waiting = select.poll()
+        waiting.register(self._server.control, select.POLLIN)
+        return self._frames.begun or bool(waiting.poll(seconds * 1000))
 
     def alive(self) -> bool:
         """Whether it waits for a job: not ended, nothing unread."""

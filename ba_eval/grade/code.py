@@ -87,10 +87,10 @@ class CodeGrader:
         self._pool.submit(self._judge_once, answer, problem, program, program, False)
         return answer
 
-    def cpu_seconds(self, problem: Problem) -> float:
-        """What a right program is known to take, as far as that is known; 0 where nothing is."""
+    def weight(self, problem: Problem) -> tuple[float, int]:
+        """Which of two problems takes longer, as far as that can be told before: zeros where it cannot."""
         task = _task(problem)
-        return self._evalplus.cpu_seconds(task) if isinstance(task.tests, EvalplusTest) else 0.0
+        return self._evalplus.weight(task) if isinstance(task.tests, EvalplusTest) else (0.0, 0)
 
     def close(self) -> None:
         """Waits for what was submitted, then ends the sandboxes."""

@@ -3,16 +3,15 @@
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ba_eval.benchmark.problem import CodeTask, EvalplusTest
 from ba_eval.execution import Call, CallResult, Limits, Opaque
-from ba_eval.execution.wire import encode
+from ba_eval.execution.wire import encode, encode_call
 from ba_eval.grade.compare import same_plain, same_structure, show
 from ba_eval.grade.expected import Digest, Expected, ExpectedOutputs
-from ba_eval.grade.trial import Runner, SandboxFailed, Trial, call_all, show_call
+from ba_eval.grade.trial import Part, Runner, SandboxFailed, Trial, call_all, show_call
 
 RELATIVE_TOLERANCE = 1e-7
 FLOAT_TOLERANCE = 1e-6
@@ -125,7 +124,7 @@ class _Inputs:
     def encoded(self, number: int) -> bytes:
         body = self._encoded[number]
         if body is None:
-            body = self._encoded[number] = encode((tuple(self.arguments[number]), {}))
+            body = self._encoded[number] = encode_call(self.arguments[number], {})
         return body
 
 
@@ -138,9 +137,12 @@ class EvalplusJudge:
         self._encoded: dict[str, _Inputs] = {}
         self._lock = threading.Lock()
 
-    def cpu_seconds(self, task: CodeTask) -> float:
-        """What the reference takes for all inputs; 0 where that is not known yet."""
-        return self._expected.cpu_seconds(task)
+    def weight(self, task: CodeTask) -> tuple[float, int]:
+        """Grows with how long a program may take: what the reference takes for all inputs, in tenths of a second where
+        it is known, then the largest number that is passed, which tells how long a poorer program can take."""
+        test, _ = _parts(task)
+        numbers = (n for args in (*test.base_input, *test.plus_input) for n in args if type(n) is int)
+        return round(self._expected.cpu_seconds(task), 1), max(numbers, default=0)
 
     def judge(self, task: CodeTask, program: str) -> tuple[Trial, Mapping[str, Any]]:
         """The trial over base and plus inputs, and the status of each (`pass`, `fail` or `timeout`).
@@ -154,7 +156,7 @@ class EvalplusJudge:
         if not usable:
             raise ValueError(f"the reference solution fails on every input: {expected[0].failure}")
         base = [number for number in usable if number < len(test.base_input)]
-        trials = [self._try(task, program, part, expected) for part in (base, usable[len(base) :])]
+        trials = self._try(task, program, [base, usable[len(base) :]], expected)
         failed = next((trial for trial in trials if trial.reason is not None), trials[0])
         more: dict[str, Any] = {"base": _status(trials[0]), "plus": _status(trials[1])}
         if len(usable) < len(expected):
@@ -163,12 +165,37 @@ class EvalplusJudge:
         passed = sum(trial.passed for trial in trials)
         return Trial(passed, len(usable), failed.reason, failed.failed), more
 
-    def _try(self, task: CodeTask, program: str, part: Sequence[int], expected: Sequence[Expected]) -> Trial:
-        """Tries the inputs whose numbers are in `part`."""
+    def _try(
+        self, task: CodeTask, program: str, numbers: Sequence[Sequence[int]], expected: Sequence[Expected]
+    ) -> list[Trial]:
+        """Tries inputs, given by their numbers; those of each list count together."""
+        _, entry_point = _parts(task)
+        computed: dict[int, Any] = {}
+        unsure: set[int] = set()
+        parts = [self._part(task, part, expected, computed, unsure) for part in numbers]
+        while True:
+            unsure.clear()
+            trials = self._runner.fairly(lambda: call_all(self._runner.sandbox, program, entry_point, parts, LIMITS))
+            # Other bytes than the reference's may still be equal: compare with the output itself.
+            inputs = self._inputs(task)
+            again = {number: self._outputs_of(task, [inputs.encoded(number)])[0] for number in sorted(unsure)}
+            known = {number: output.output for number, output in again.items() if output.failure is None}
+            if not known:
+                return trials
+            computed.update(known)
+
+    def _part(
+        self,
+        task: CodeTask,
+        part: Sequence[int],
+        expected: Sequence[Expected],
+        computed: Mapping[int, Any],
+        unsure: set[int],
+    ) -> Part:
+        """The calls with the inputs whose numbers are in `part`. `computed`: outputs of which only a digest is kept.
+        `unsure` takes the numbers of failed calls whose output was not there to be compared."""
         test, entry_point = _parts(task)
         inputs = self._inputs(task)
-        computed: dict[int, Any] = {}
-        unsure: list[int] = []
 
         def judge(at: int, value: Any) -> Mapping[str, Any] | None:
             number = part[at]
@@ -176,7 +203,7 @@ class EvalplusJudge:
             if isinstance(output, Digest):
                 if output.matches(value):
                     return None
-                unsure.append(number)
+                unsure.add(number)
             elif agrees(test, entry_point, inputs.arguments[number], value, output):
                 return None
             return {"test": number, "expected": show(output, 600)}
@@ -189,28 +216,7 @@ class EvalplusJudge:
                 yield Call(inputs.encoded(number), limit, None if own_rule else expected[number].passing)
 
         budget = max(PROGRAM_SECONDS, REFERENCE_FACTOR * sum(expected[number].cpu_seconds for number in part))
-        while True:
-            unsure.clear()
-            trial = self._runner.fairly(
-                lambda: call_all(
-                    self._runner.sandbox,
-                    program,
-                    entry_point,
-                    calls(),
-                    len(part),
-                    LIMITS,
-                    judge,
-                    lambda at: show_call(inputs.arguments[part[at]]),
-                    budget,
-                )
-            )
-            if trial.reason != "failed test" or not unsure:
-                return trial
-            # Other bytes than the reference's may still be equal: compare with the output itself.
-            [again] = self._outputs_of(task, [inputs.encoded(unsure[-1])])
-            if again.failure is not None:
-                return trial
-            computed[unsure[-1]] = again.output
+        return Part(calls, len(part), judge, lambda at: show_call(inputs.arguments[part[at]]), budget)
 
     def _inputs(self, task: CodeTask) -> "_Inputs":
         """Encoded once for all programs."""
@@ -227,7 +233,7 @@ class EvalplusJudge:
         with self._runner.sandbox.session(test.reference, entry_point, REFERENCE_LIMITS) as session:
             for number in _measured_together(outputs):  # one by one, since each sets a limit
                 result = session.call_encoded(inputs.encoded(number))
-                outputs[number] = replace(outputs[number], cpu_seconds=result.cpu_seconds)
+                outputs[number] = outputs[number]._replace(cpu_seconds=result.cpu_seconds)
                 if session.ended is not None:
                     break
         return outputs

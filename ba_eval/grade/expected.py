@@ -9,9 +9,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ba_eval.benchmark.problem import CodeTask, EvalplusTest
 from ba_eval.execution.wire import decode, encode
@@ -31,8 +30,7 @@ class Digest:
         return _digest(encode(output)) == self.sha256
 
 
-@dataclass(frozen=True)
-class Expected:
+class Expected(NamedTuple):
     """What the reference gave for one input."""
 
     kept: bytes | Digest | None
@@ -41,7 +39,7 @@ class Expected:
     failure: str | None = None
     """Why there is no output: the reference itself failed on this input."""
 
-    @cached_property
+    @property
     def output(self) -> Any:
         """Plain data, or its `Digest`."""
         return decode(self.kept) if isinstance(self.kept, bytes) else self.kept

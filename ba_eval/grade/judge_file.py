@@ -15,7 +15,7 @@ from ba_eval.benchmark.load import Benchmark
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.errors import InputError
 from ba_eval.grade.code import CodeGrader
-from ba_eval.grade.trial import encode_call
+from ba_eval.grade.trial import checked_call
 from ba_eval.grade.verdict import Grader, Verdict
 from ba_eval.plan import math_grader
 
@@ -104,7 +104,7 @@ def judge_benchmark_file(
     )
     with _output(out, path) as file, grading as grader:
         submitted = (
-            _longest_first(grader, problems, rows)
+            _heaviest_first(grader, problems, rows)
             if isinstance(grader, CodeGrader)
             else ((id, _submit(grader, problems[id], row)) for id, row in rows)
         )
@@ -233,8 +233,8 @@ def _check_text(text: str, name: str, where: str) -> None:
 
 def _check_call(test: Mapping[str, Any], where: str) -> None:
     try:
-        encode_call(test["args"], test.get("kwargs"))
-        encode_call([test["expected"]])
+        checked_call(test["args"], test.get("kwargs"))
+        checked_call([test["expected"]])
     except ValueError as error:
         raise InputError(f"{where}: a test cannot be used: {error}") from None
 
@@ -258,13 +258,13 @@ def _submit(grader: Grader, problem: Problem, row: Mapping[str, Any]) -> Future[
     return grader.submit(problem, row["response"], str(row.get("finish_reason") or "stop"))
 
 
-def _longest_first(
+def _heaviest_first(
     grader: CodeGrader, problems: Mapping[str, Problem], rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> Iterator[tuple[str, Future[Verdict]]]:
     """Submits all rows, those of slow problems first, so that none of them runs alone at the end; yields them in the
     order of the file."""
-    seconds = {id: grader.cpu_seconds(problems[id]) for id in {id for id, _ in rows}}
-    numbers = sorted(range(len(rows)), key=lambda number: -seconds[rows[number][0]])
+    weights = {id: grader.weight(problems[id]) for id in {id for id, _ in rows}}
+    numbers = sorted(range(len(rows)), key=lambda number: weights[rows[number][0]], reverse=True)
     futures = {number: _submit(grader, problems[rows[number][0]], rows[number][1]) for number in numbers}
     for number, (id, _) in enumerate(rows):
         yield id, futures.pop(number)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ba_eval.benchmark.problem import CallTest, StdinTest
-from ba_eval.execution import Call, CallResult, Limits, RunResult, Sandbox, idle
-from ba_eval.execution.wire import WireError, encode
+from ba_eval.execution import Call, CallResult, CallSession, Limits, RunResult, Sandbox, idle
+from ba_eval.execution.wire import WireError, encode_call
 from ba_eval.grade.compare import output_difference, same_value, shorten, show
 from ba_eval.grade.turns import Turns
 
@@ -44,7 +44,7 @@ class Trial:
     """CPU seconds of the slowest test."""
 
 
-Result = TypeVar("Result", RunResult, Trial)
+Result = TypeVar("Result", RunResult, list[Trial])
 
 
 class Runner:
@@ -60,16 +60,19 @@ class Runner:
         with self._turns.together():
             result = attempt()
             crowded = self._turns.crowded()
-        if _ending(result) == "infra" or (_ending(result) == "timeout" and (result.stalled or crowded)):
+        if any(e.reason == "infra" or (e.reason == "timeout" and (e.stalled or crowded)) for e in _endings(result)):
             with self._turns.alone():
                 result = attempt()
-        if _ending(result) == "infra":
-            raise SandboxFailed(result.text if isinstance(result, RunResult) else str(result.failed.get("error")))
+        for ending in _endings(result):
+            if ending.reason == "infra":
+                raise SandboxFailed(str(ending.failed.get("error")))
         return result
 
 
-def _ending(result: RunResult | Trial) -> str | None:
-    return result.status if isinstance(result, RunResult) else result.reason
+def _endings(result: RunResult | list[Trial]) -> list[Trial]:
+    if isinstance(result, list):
+        return result
+    return [Trial(0, 1, result.status, {"error": result.text}, result.stalled)]
 
 
 def try_stdin(runner: Runner, program: str, tests: Sequence[StdinTest], limits: Limits) -> Trial:
@@ -103,7 +106,7 @@ def try_calls(
     runner: Runner, program: str, entry_point: str, tests: Sequence[CallTest], limits: Limits, tolerance: float
 ) -> Trial:
     """Loads the program and calls it with each test's arguments, up to the first that fails."""
-    calls = [Call(encode_call(test.args, test.kwargs), limits.cpu_seconds) for test in tests]
+    calls = [Call(checked_call(test.args, test.kwargs), limits.cpu_seconds) for test in tests]
 
     def judge(number: int, value: Any) -> Mapping[str, Any] | None:
         if same_value(value, tests[number].expected, tolerance):
@@ -113,49 +116,60 @@ def try_calls(
     def describe(number: int) -> str:
         return show_call(tests[number].args, tests[number].kwargs)
 
-    return runner.fairly(
-        lambda: call_all(runner.sandbox, program, entry_point, calls, len(calls), limits, judge, describe)
-    )
+    part = Part(lambda: calls, len(calls), judge, describe)
+    [trial] = runner.fairly(lambda: call_all(runner.sandbox, program, entry_point, [part], limits))
+    return trial
 
 
-def call_all(
-    sandbox: Sandbox,
-    program: str,
-    entry_point: str,
-    calls: Iterable[Call],
-    total: int,
-    limits: Limits,
-    judge: Callable[[int, Any], Mapping[str, Any] | None],
-    describe: Callable[[int], str],
-    cpu_budget: float = float("inf"),
-) -> Trial:
-    """Makes `total` calls in one process, up to the first that fails.
+@dataclass(frozen=True)
+class Part:
+    """Calls that count together, and how their results are judged."""
 
-    A value that its call expects passes. `judge` is given the number and value of other calls; what it returns, where
-    not None, tells of the failure. `describe` shows a call's arguments. `cpu_budget` holds for all calls together.
-    """
+    calls: Callable[[], Iterable[Call]]
+    total: int
+    judge: Callable[[int, Any], Mapping[str, Any] | None]
+    """Given the number and value of a call whose value is not the expected bytes: None where it passes all the same,
+    else what is told of the failure."""
+    describe: Callable[[int], str]
+    """Shows a call's arguments."""
+    cpu_budget: float = float("inf")
+    """For all calls together, in seconds."""
+
+
+def call_all(sandbox: Sandbox, program: str, entry_point: str, parts: Sequence[Part], limits: Limits) -> list[Trial]:
+    """Makes the calls of each part, up to its first that fails: in one process while that takes calls, else the next
+    part has a new one."""
+    trials: list[Trial] = []
+    while len(trials) < len(parts):
+        with sandbox.session(program, entry_point, limits) as session:
+            loaded = session.loaded
+            if loaded.status != "ok":
+                failed = {"test": 0, "error": _error(loaded)}
+                trials += [Trial(0, p.total, _reason(loaded), failed, loaded.stalled) for p in parts[len(trials) :]]
+            while len(trials) < len(parts) and session.settled():
+                trials.append(_call_part(session, parts[len(trials)]))
+    return trials
+
+
+def _call_part(session: CallSession, part: Part) -> Trial:
     used = slowest = 0.0
-    with sandbox.session(program, entry_point, limits) as session:
-        started = time.monotonic()
-        if session.loaded.status != "ok":
-            failed = {"test": 0, "error": _error(session.loaded)}
-            return Trial(0, total, _reason(session.loaded), failed, session.loaded.stalled)
-        for number, result in enumerate(session.call_many(calls)):
-            used += result.cpu_seconds
-            slowest = max(slowest, result.cpu_seconds)
-            if result.status != "ok":
-                failed = {"test": number, "input": describe(number), "error": _error(result)}
-                return Trial(number, total, _reason(result), failed, result.stalled)
-            told = None if result.matched else judge(number, result.value)
-            if told is not None:
-                failed = {"test": number, "input": describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
-                return Trial(number, total, "failed test", failed)
-            if idle(time.monotonic() - started, used):
-                return Trial(number, total, "timeout", {"test": number, "error": _SLEPT}, result.stalled)
-            if used > cpu_budget:
-                failed = {"test": number, "error": f"all calls together took more than {cpu_budget:.0f} s of CPU time"}
-                return Trial(number, total, "timeout", failed, result.stalled)
-    return Trial(total, total, slowest=slowest)
+    started = time.monotonic()
+    for number, result in enumerate(session.call_many(part.calls())):
+        used += result.cpu_seconds
+        slowest = max(slowest, result.cpu_seconds)
+        if result.status != "ok":
+            failed = {"test": number, "input": part.describe(number), "error": _error(result)}
+            return Trial(number, part.total, _reason(result), failed, result.stalled)
+        told = None if result.matched else part.judge(number, result.value)
+        if told is not None:
+            failed = {"test": number, "input": part.describe(number), "got": show(result.value, _TEXT_LIMIT), **told}
+            return Trial(number, part.total, "failed test", failed)
+        if idle(time.monotonic() - started, used):
+            return Trial(number, part.total, "timeout", {"test": number, "error": _SLEPT}, result.stalled)
+        if used > part.cpu_budget:
+            error = f"all calls together took more than {part.cpu_budget:.0f} s of CPU time"
+            return Trial(number, part.total, "timeout", {"test": number, "error": error}, result.stalled)
+    return Trial(part.total, part.total, slowest=slowest)
 
 
 def try_check(runner: Runner, program: str, entry_point: str, test_source: str, limits: Limits) -> Trial:
@@ -168,10 +182,10 @@ def try_check(runner: Runner, program: str, entry_point: str, test_source: str, 
     return Trial(0, 1, "failed test" if failed_assert else REASONS[result.status], {"test": 0, "error": error})
 
 
-def encode_call(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> bytes:
+def checked_call(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None) -> bytes:
     """The arguments as they go into the sandbox. ValueError: more, or nested deeper, than can be sent."""
     try:
-        body = encode((tuple(args), dict(kwargs or {})))
+        body = encode_call(args, dict(kwargs or {}))
     except WireError as error:
         raise ValueError(f"more than can be sent into the sandbox ({error})") from None
     if b'{"o":' in body:  # never within a text, whose quotes are escaped

@@ -1,6 +1,8 @@
 """Code rows: HumanEval, evalplus, and plain tests in their forms."""
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -115,6 +117,23 @@ def test_evalplus_reads_a_local_file_with_its_own_deserialiser(tmp_path: Path) -
     path.write_text('{"task_id": "Mbpp/2"}\n')
     with pytest.raises(InputError, match=r"mbpp_plus.jsonl: evalplus cannot read it"):
         list(evalplus_rows("mbpp_plus", "mbpp", path))
+
+
+@pytest.mark.parametrize("before", ["", "import datasets; "])
+def test_evalplus_is_read_without_the_package_datasets(before: str, tmp_path: Path) -> None:
+    pytest.importorskip("evalplus")
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
+    program = before + (
+        "import sys; from pathlib import Path; from ba_eval.benchmark.code_rows import evalplus_rows\n"
+        f"rows = Path({str(tmp_path)!r}) / 'humaneval_plus.jsonl'; rows.write_text('')\n"
+        "assert list(evalplus_rows('humaneval_plus', 'humaneval', rows)) == []\n"
+        f"assert ('datasets' in sys.modules) is {bool(before)}\n"
+        "import datasets, evalplus.data\n"
+        "read = evalplus.data.load_dataset('json', data_files=str(rows.with_name('rows.jsonl')), split='train')\n"
+        "assert type(read) is datasets.Dataset and read.to_list() == [{'a': 1}]\n"
+    )
+    environment = {**os.environ, "HF_HOME": str(tmp_path / "hub")}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
 def test_evalplus_without_its_download_names_the_flag(monkeypatch: pytest.MonkeyPatch) -> None:

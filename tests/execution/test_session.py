@@ -4,12 +4,13 @@
 
 import hashlib
 import math
+import time
 from typing import Any
 
 import pytest
 
 from ba_eval.execution import Call, Limits, Opaque, Sandbox
-from ba_eval.execution.wire import encode
+from ba_eval.execution.wire import encode_call
 
 LIMITS = Limits(cpu_seconds=2, wall_seconds=60)
 
@@ -44,12 +45,33 @@ def test_an_expected_value_is_told_and_not_decoded(sandbox: Sandbox) -> None:
     program = "def f(n):\n    if n < 0: raise ValueError(n)\n    return list(range(n))"
     wanted = hashlib.sha256(b"[0,1,2]").hexdigest()
     expected = [(3, wanted), (4, wanted), (-1, wanted), (3, None), (2, b"[0,1]"), (1, b"[1]")]
-    calls = [Call(encode(((n,), {})), 1.0, value) for n, value in expected]
+    calls = [Call(encode_call([n], {}), 1.0, value) for n, value in expected]
     with sandbox.session(program, "f", LIMITS) as session:
         results = list(session.call_many(calls))
     assert [result.matched for result in results] == [True, False, False, False, True, False]
     assert [result.value for result in results] == [None, [0, 1, 2, 3], None, [0, 1, 2], None, [0]]
     assert results[2].exception == "ValueError"
+
+
+def test_calls_whose_results_nobody_wants(sandbox: Sandbox) -> None:
+    program = "import os, time\nmade = []\ndef f(n):\n    made.append(n)\n    if n == 7: time.sleep(30)\n    if n == 8: os._exit(1)\n    return list(made)"
+
+    def calls(numbers: list[int]) -> list[Call]:
+        return [Call(encode_call([n], {}), 1.0) for n in numbers]
+
+    with sandbox.session(program, "f", LIMITS) as session:
+        assert session.settled()
+        assert next(iter(session.call_many(calls([1, 2, 3])))).value == [1]
+        assert session.settled()
+        assert session.call([4]).value == [1, 2, 3, 4]
+    for last in (7, 8):
+        with sandbox.session(program, "f", LIMITS) as session:
+            assert next(iter(session.call_many(calls([1, last])))).value == [1]
+            started = time.monotonic()
+            assert not session.settled()
+        assert time.monotonic() - started < 20
+    with sandbox.session("1 / 0", "f", LIMITS) as session:
+        assert session.loaded.status == "error"
 
 
 @pytest.mark.parametrize(

@@ -157,12 +157,13 @@ def test_what_encode_never_makes(text: str) -> None:
 
 @given(st.lists(st.tuples(st.dictionaries(st.text(), st.integers()), st.binary())), st.integers(1, 7))
 def test_frames(frames: list[tuple[dict[str, int], bytes]], step: int) -> None:
-    data = b"".join(pack_frame(*frame) for frame in frames)
+    data = b"".join(pack_frame(header, body[:2], memoryview(body)[2:]) for header, body in frames)
     buffer, got = FrameBuffer(), []
     for start in range(0, len(data), step):
         buffer.feed(data[start : start + step])
         while (frame := buffer.next()) is not None:
             got.append(frame)
+        assert buffer.begun is (sum(len(pack_frame(*frame)) for frame in got) < start + len(data[start : start + step]))
     assert got == frames
 
 

@@ -1,6 +1,9 @@
 """Rules of HumanEval+ and MBPP+, and the references' outputs kept on disk."""
 
+# ruff: noqa: E501 (whole programs on a line)
+
 import math
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,6 +111,35 @@ def test_base_and_plus_status(grader: CodeGrader) -> None:
     assert verdict.details["failed"]["expected"].startswith("'abab")
     verdict = grader.submit_program(problem, "def f(n):\n    return 1 / (n - 1)").result()
     assert (verdict.details["base"], verdict.details["plus"], verdict.reason) == ("fail", "fail", "crash")
+
+
+@pytest.mark.parametrize(
+    ("program", "base", "plus", "reason"),
+    [
+        # base inputs are 1 to 40, plus inputs 41 to 45; one process takes both, and its state stays
+        ("started = []\ndef f(n):\n    started.append(n)\n    return n if n == len(started) else -1", "pass", "pass", "passed"),
+        ("def f(n):\n    return n if n > 40 else -1", "fail", "pass", "failed test"),
+        ("def f(n):\n    return n if n > 40 else 1 / 0", "fail", "pass", "crash"),
+        ("def f(n):\n    return n if n <= 40 else -1", "pass", "fail", "failed test"),
+        # what follows a failure of a base input must not be taken for an answer to a plus input
+        ("def f(n):\n    return n if n != 3 else 41", "fail", "pass", "failed test"),
+        # processes that end, or do not answer at once: the plus inputs have a new one
+        ("import os\ndef f(n):\n    return n if n > 40 else os._exit(1)", "fail", "pass", "crash"),
+        ("import os\ndef f(n):\n    return n if n > 40 else -1 if n < 3 else os._exit(1)", "fail", "pass", "failed test"),
+        ("def f(n):\n    while n == 2: pass\n    return n", "timeout", "pass", "timeout"),
+        ("import time\ndef f(n):\n    if n == 5: time.sleep(100)\n    return n if n > 40 else -1", "fail", "pass", "failed test"),
+        ("import os\ndef f(n):\n    return n if n <= 40 else os._exit(0)", "pass", "fail", "crash"),
+        ("def g(n):\n    return n", "fail", "fail", "crash"),
+    ],
+)  # fmt: skip
+def test_plus_inputs_are_tried_whatever_became_of_base(
+    grader: CodeGrader, program: str, base: str, plus: str, reason: str
+) -> None:
+    test = task("def f(n): return n", [[n] for n in range(1, 41)], [[n] for n in range(41, 46)])
+    started = time.monotonic()
+    verdict = grader.submit_program(Problem("T/9", "", code=CodeTask(test, "f")), program).result()
+    assert (verdict.details["base"], verdict.details["plus"], verdict.reason) == (base, plus, reason)
+    assert time.monotonic() - started < 60  # of a hundred that the sleeping one asks for
 
 
 def test_time_of_a_slow_call_is_its_own(grader: CodeGrader) -> None:
