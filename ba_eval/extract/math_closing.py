@@ -7,6 +7,7 @@ from ba_eval.extract.math_prose import (
     AND_ELSEWHERE,
     BOLD,
     DENIED,
+    DIVIDED,
     MATH_SPAN,
     NUMBER,
     SENTENCE_END,
@@ -120,7 +121,11 @@ def closing(text: str) -> Extraction | None:
             return found
     if lines and _VERDICT.fullmatch(lines[-1]):
         return Extraction(lines[-1].strip(), "closing")
-    if sentences and masked.spans and not (DENIED.search(sentences[-1]) or _SO_FAR.match(sentences[-1])):
+    if (
+        sentences
+        and masked.spans
+        and not (DENIED.search(sentences[-1]) or DIVIDED.search(sentences[-1]) or _SO_FAR.match(sentences[-1]))
+    ):
         spans = re.findall(r"\x00\d+\x00", sentences[-1])
         if spans:
             return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")

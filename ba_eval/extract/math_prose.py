@@ -129,9 +129,24 @@ _TAGS = re.compile(r"</?(?:b|strong|i|em|u|span|p|br)\b[^<>]{0,80}>", re.I)
 _FILLER = re.compile(r"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given by|equal to)\b[\s,:]*)+", re.I)
 
 
+_DESCRIBED = re.compile(
+    r"(?:the\s+)?(?:remainder\s+(?:when|of|left|after)|(?:last|units?|ones|tens|rightmost)\s+(?:\w+\s+)?digits?\s+of)\b"
+    r"(?:.*?(?:\bwhich\s+(?:is|equals)|\bnamely|\bi\.e\.,?|:)\s+(?P<value>\S.*))?",
+    re.I,
+)
+"""The answer is the remainder when ... is divided by 1000: what is yet to be worked out, or follows."""
+_VERB_OF_VALUE = re.compile(r"\bis\s+(?!divided)|=|\bequals?\b")
+DIVIDED = re.compile(r"\bremainder\s+(?:when|of|left|after)\b.*\bdivided by \S+\W*$", re.I | re.S)
+"""A sentence that ends with what is divided, and by what."""
+
+
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
     rest = _FILLER.sub("", _FENCE.sub("", rest.lstrip(" \t*_:：\n>}")))
+    if (described := _DESCRIBED.match(rest)) and (
+        described["value"] or not _VERB_OF_VALUE.search(_first_sentence(rest))
+    ):
+        return _first_answer(described["value"]) if described["value"] else None
     span = MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
@@ -297,6 +312,9 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         sentence = sentence[: supposed.start()]
         if not re.search(r"[\d\x00]", sentence):
             return None
+    if DIVIDED.search(sentence):
+        before = re.search(rf"({VALUE})\s+(?:is|as|remains as)\s+(?:the|its|a)\s+remainder\b", sentence)
+        return masked.shown(before[1]) if before else None
     if clock := _AT_TIME.search(sentence):
         return clock[1]
     if named := _NAMED.search(trim(sentence)):

@@ -18,7 +18,8 @@ def test_cases(case: dict[str, Any], math_grader: MathGrader) -> None:
         verdict = math_grader.submit_answer(golds, case["answer"]).result()
     else:
         verdict = math_grader.submit(problem(*golds), case["response"], case.get("finish_reason", "stop")).result()
-    assert (verdict.outcome == "correct") == case["expected"], verdict
+    expected = case["expected"]  # an outcome, or whether it is correct
+    assert (verdict.outcome if isinstance(expected, str) else verdict.outcome == "correct") == expected, verdict
 
 
 # -- what a verdict says

@@ -92,9 +92,9 @@ def test_an_overrun_is_cut_off_and_the_next_answer_graded() -> None:
 
 
 def test_the_memory_limit_holds() -> None:
-    """Too little memory for the integral's library: undecided, and a fresh worker for the next answer."""
+    """Too little memory for the limit's library: undecided, and a fresh worker for the next answer."""
     with MathGrader(MathOptions(memory=48 * 1024**2)) as made:
-        verdict = made.submit(problem("\\frac{1}{3}"), "\\boxed{\\int_0^1 x^2 dx}", "stop").result()
+        verdict = made.submit(problem("\\frac{1}{3}"), "\\boxed{\\lim_{x\\to 0}\\frac{\\sin x}{3x}}", "stop").result()
         assert (verdict.outcome, verdict.reason) == ("undecided", "memory limit")
         assert made.submit(problem("\\sqrt{8}"), "\\boxed{2\\sqrt{2}}", "stop").result().outcome == "correct"
 

@@ -18,7 +18,7 @@ from ba_eval.grade.math.tokens import (
     Unreadable,
     names,
 )
-from ba_eval.grade.math.tree import Node, renamed, symbols
+from ba_eval.grade.math.tree import Node, one, renamed, symbols
 
 _ENVIRONMENTS = names("pmatrix bmatrix matrix array vmatrix smallmatrix Bmatrix")
 _ALIGNED = names("aligned align align* alignedat gathered gather gather* split eqnarray equation equation*")
@@ -30,6 +30,18 @@ _BETWEEN = {
     "lVert": ("\\rVert", "abs"),
     "|": ("\\|", "abs"),
 }
+
+
+def _integrand(body: Node) -> tuple[Node, Node] | None:
+    """Returns (integrand, variable) of what stands behind an integral sign: f(x) dx, dx/f(x), sin x dx."""
+    if body[0] == "div" and (above := _integrand(body[1])) is not None:
+        return ("div", above[0], body[2]), above[1]
+    if body[0] == "mul" and len(body) > 2 and body[-2] == ("sym", "d") and body[-1][0] == "sym":
+        before = body[1:-2]
+        return (("mul", *before) if len(before) > 1 else before[0] if before else one), body[-1]
+    if body[0] in ("fn", "mul") and isinstance(body[-1], tuple) and (last := _integrand(body[-1])) is not None:
+        return (*body[:-1], last[0]), last[1]
+    return None
 
 
 class Commands(Atoms):
@@ -81,7 +93,7 @@ class Commands(Atoms):
         raise Unreadable(f"the command {token[:20]!r}")
 
     def big(self, name: str) -> Node:
-        """A sum, product, integral or limit: (big, name, lower, upper, body)."""
+        """A sum, product, integral or limit."""
         lower: Node = ("dots",)
         upper: Node = ("dots",)
         while self.peek() in ("_", "^"):
@@ -98,6 +110,8 @@ class Commands(Atoms):
         if lower[0] == "rel" and lower[2] == ("const", "i"):
             # The index i is no imaginary unit.
             lower, body = (renamed(node, ("const", "i"), ("sym", "i")) for node in (lower, body))
+        if name == "int" and (found := _integrand(body)) is not None:
+            return ("big", name, lower, upper, *found)
         return ("big", name, lower, upper, body)
 
     def run_of_letters(self) -> str:

@@ -91,7 +91,8 @@ def _trees(
                 result = comparison.equal(left, right)
                 if result is False:
                     variants = families.same_family(left, right, gold_condition, condition)
-                    result = any(comparison.equal(left, variant) for variant in variants)
+                    found = [comparison.equal(left, variant) for variant in variants]
+                    result = True if True in found else None if None in found else False
             except RecursionError:
                 result = None
                 comparison.troubles.append("nested too deeply")
@@ -121,7 +122,7 @@ def parted(text: str) -> tuple[str, str]:
     for pattern in (_CONDITION, _CONDITION_WORDS):
         match = pattern.search(answer)
         before = answer[: match.start()].strip() if match else ""
-        if before and not before.endswith(("\\", "(", "=", "{")):
+        if before and not before.endswith(("\\", "(", "=", "{")) and before.count("{") == before.count("}"):
             answer = before
     return answer, text[len(answer) :]
 

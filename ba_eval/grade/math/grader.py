@@ -21,7 +21,7 @@ from ba_eval.grade.math.pool import Pool
 from ba_eval.grade.math.units import is_money
 from ba_eval.grade.verdict import Outcome, Verdict
 
-VERSION = "math 4"
+VERSION = "math 5"
 """Raised whenever a verdict may change, so that `eval` and `regrade` know verdicts of other rules."""
 _REMEMBERED = 20_000
 _SHOWN = 2000

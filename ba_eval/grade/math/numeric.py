@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ _RANGES = (6, 40, 300)
 """Whole numbers are drawn up to each of these in turn."""
 _CORNERS = frozenset({"abs", "min", "max", "sgn"})
 _SAME_NAME = names("sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf")
+_BIG = frozenset({"big"})
 _INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "gamma", "binomial", "gcd", "lcm", "big"})
 
 
@@ -181,18 +183,61 @@ def _unknown(name: str, values: list[Any], mp: Any) -> Any:
 
 
 def _big(node: Node, point: dict[str, Any], mp: Any) -> Any:
-    """A finite sum or product over a whole-number index."""
-    _, name, lower, upper, body = node
+    """A definite integral, or a sum or product over a whole-number index."""
+    _, name, lower, upper, body, *variable = node
+    if variable and lower[0] != "dots":
+        if contains(body, _BIG):
+            raise Undefined("an integral of an integral")
+        with _too_large_is_undefined():
+            return _integral(lambda x: evaluate(body, {**point, variable[0][1]: x}, mp), lower, upper, point, mp)
     if name not in ("sum", "prod") or lower[0] != "rel" or lower[1] != "=" or lower[2][0] != "sym" or len(lower) != 4:
         raise Undefined(name)
     first, last = evaluate(lower[3], point, mp), evaluate(upper, point, mp)
     if mp.im(first) or mp.im(last) or first != mp.floor(first) or last != mp.floor(last):
         raise Undefined(name)
+
+    def term(k: Any, mp: Any = mp) -> Any:
+        return evaluate(body, {**point, lower[2][1]: mp.mpf(k)}, mp)
+
+    if last == mp.inf:
+        if name != "sum" or contains(body, _BIG):
+            raise Undefined("an infinite product, or a sum of sums")
+        with _too_large_is_undefined():
+            return _series(term, int(first), mp)
     if last - first > MAX_TERMS:
         raise TooLarge(name)
-    index = lower[2][1]
-    values = [evaluate(body, {**point, index: mp.mpf(k)}, mp) for k in range(int(first), int(last) + 1)]
+    values = [term(k) for k in range(int(first), int(last) + 1)]
     return mp.fsum(values) if name == "sum" else mp.fprod(values)
+
+
+@contextmanager
+def _too_large_is_undefined() -> Iterator[None]:
+    """Somewhere between its limits a term may be too large to work out; sympy may still know the value."""
+    try:
+        yield
+    except TooLarge as trouble:
+        raise Undefined(str(trouble)) from trouble
+
+
+def _integral(f: Callable[[Any], Any], lower: Node, upper: Node, point: dict[str, Any], mp: Any) -> Any:
+    value, error = mp.quad(f, [evaluate(lower, point, mp), evaluate(upper, point, mp)], error=True)
+    if not error <= mp.mpf(10) ** (-mp.dps // 2) * max(1, abs(value)):
+        raise Undefined("an integral")
+    return value
+
+
+def _series(term: Callable[..., Any], first: int, mp: Any) -> Any:
+    """The limit of a series that plainly converges: its terms fall faster than 1/n, or fall with changing signs."""
+    near, far = first + 500, first + 50_000
+    a, b, c, d = term(near), term(near + 1), term(far), term(far + 1)
+    alternates = not any(map(mp.im, (a, b, c, d))) and a * b < 0 and c * d < 0
+    if not abs(c) * (1 if alternates else far) < abs(a) * (1 if alternates else near) / 5 and c != 0:
+        raise Undefined("a series")
+    more = context(mp.dps + 1)
+    value = mp.nsum(term, [first, mp.inf])
+    if not _close(value, more.nsum(lambda k: term(k, more), [first, mp.inf]), mp):
+        raise Undefined("a series")
+    return value
 
 
 # -- precision and points

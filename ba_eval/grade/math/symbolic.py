@@ -3,7 +3,7 @@
 from typing import Any
 
 from ba_eval.grade.math.tokens import names
-from ba_eval.grade.math.tree import Node, one
+from ba_eval.grade.math.tree import Node
 
 _FUNCTIONS = {
     "ln": "log", "log": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min",
@@ -76,17 +76,13 @@ def _big(node: Node) -> Any:
     """Sums, products, integrals and limits, as sympy knows them."""
     import sympy
 
-    _, name, lower, upper, body = node
+    _, name, lower, upper, body, *variable = node
     if name in ("sum", "prod") and lower[0] == "rel" and lower[2][0] == "sym":
         kind = sympy.Sum if name == "sum" else sympy.Product
         return kind(_built(body), (_built(lower[2]), _built(lower[3]), _built(upper)))
     if name == "lim" and lower[0] == "rel" and lower[1] == "to":
         return sympy.Limit(_built(body), _built(lower[2]), _built(lower[3]))
-    if name == "int" and body[0] == "mul" and len(body) == 3 and body[1] == ("sym", "d"):
-        body = ("mul", one, one, *body[1:])
-    if name == "int" and body[0] == "mul" and len(body) >= 4 and body[-2] == ("sym", "d") and body[-1][0] == "sym":
-        inner = _built(body[:-2]) if len(body) > 4 else _built(body[1])
-        variable = _built(body[-1])
-        bounds = (variable,) if lower[0] == "dots" else (variable, _built(lower), _built(upper))
-        return sympy.Integral(inner, bounds)
+    if variable:
+        bounds = [*variable] if lower[0] == "dots" else [*variable, lower, upper]
+        return sympy.Integral(_built(body), tuple(map(_built, bounds)))
     raise _Unknown(name)

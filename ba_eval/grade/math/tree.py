@@ -6,7 +6,8 @@ r"""The tree of an answer. A node is a tuple whose first item names it:
 (percent, a) · (deg, a) · (unit, a, words) · (base, digits, base) · (rel, op, a, b, op, c, ...) a chain ·
 (mod, a, modulus) · (list, items...) unordered · (tuple, open, close, items...) · (set, items...) ·
 (union, a, b, ...) · (inter, a, b) · (minus, a, b) difference of sets · (matrix, rows) · (ratio, a, b, ...) ·
-(big, "sum" | "prod" | ..., lower, upper, body) · (text, words) · (dots,)
+(big, "sum" | "prod" | ..., lower, upper, body) · (big, "int", lower, upper, integrand, (sym, variable)) ·
+(text, words) · (dots,)
 """
 
 from collections.abc import Callable, Iterator
@@ -47,6 +48,12 @@ def symbols(node: Node) -> set[str]:
     """Returns the names of the free symbols."""
     if node[0] == "sym":
         return {node[1]}
+    if node[0] == "big":
+        _, _, lower, upper, body, *variable = node
+        if variable and lower[0] != "dots":
+            return symbols(lower) | symbols(upper) | (symbols(body) - symbols(variable[0]))
+        if lower[0] == "rel" and lower[2][0] == "sym" and len(lower) == 4:
+            return symbols(lower[3]) | symbols(upper) | (symbols(body) - symbols(lower[2]))
     names: set[str] = set()
     for part in children(node):
         names |= symbols(part)

@@ -8,7 +8,8 @@ from ba_eval.grade.math.tokens import LIMITING, names
 _GROUP = (
     r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{(?:[^{}]|\{[^{}]*\})*\}"
 )
-_PLAIN = r"[A-Za-z]+\.?"
+_LETTER = "[A-Za-zÀ-ÖØ-öø-ɏЀ-ӿ]"
+_PLAIN = rf"{_LETTER}+\.?"
 _SYMBOL = rf"(?:\\mu\s*{_GROUP}|(?:[kM]|\\(?:text|mathrm)\s*\{{\s*[kM]\s*\}})?\s*\\Omega(?![A-Za-z]))"
 _POWER = r"(?:\s*\^\s*(?:\{\s*[-+]?\d+\s*\}|[-+]?\d))?"
 _JOIN = r"\s*(?:/|\\cdot|\\times|\*|\\per|-)?\s*"
@@ -28,10 +29,10 @@ def _define(dimension: str, scale: str | int, *spellings: str) -> None:
         _KNOWN[name] = (dimension, Fraction(scale))
 
 
-_define(_LENGTH, "1/1000", "mm", "millimeter", "millimetre")
-_define(_LENGTH, "1/100", "cm", "centimeter", "centimetre")
-_define(_LENGTH, 1, "m", "meter", "metre")
-_define(_LENGTH, 1000, "km", "kilometer", "kilometre")
+_define(_LENGTH, "1/1000", "мм", "mm", "millimeter", "millimetre")
+_define(_LENGTH, "1/100", "см", "cm", "centimeter", "centimetre")
+_define(_LENGTH, 1, "м", "m", "meter", "metre")
+_define(_LENGTH, 1000, "км", "km", "kilometer", "kilometre")
 _define(_LENGTH, "254/10000", "in", "inch", "inche")
 _define(_LENGTH, "3048/10000", "ft", "foot", "feet")
 _define(_LENGTH, "9144/10000", "yd", "yard")
@@ -46,8 +47,8 @@ _define(_LENGTH, "1/1000000", "µm", "μm", "mum", "micrometer", "micrometre", "
 _define(_TIME, "1/1000", "ms", "millisecond")
 _define(_TIME, "1/1000000", "µs", "mus", "microsecond")
 _define(_MASS, "1/1000000", "mg", "milligram")
-_define(_MASS, "1/1000", "g", "gram", "gm")
-_define(_MASS, 1, "kg", "kilogram", "kilo")
+_define(_MASS, "1/1000", "г", "g", "gram", "gm")
+_define(_MASS, 1, "кг", "kg", "kilogram", "kilo")
 _define(_MASS, 1000, "tonne")
 _define(_MASS, "45359237/100000000", "lb", "pound")
 _define(_MASS, "45359237/1600000000", "oz", "ounce")
@@ -78,7 +79,8 @@ _KEPT_WORDS = names(
 )
 _SHORT = names(
     "cm mm km m ft in yd mi kg g mg lb lbs oz s sec min h hr hrs ml mL L l mph kmh rpm V J W N Hz eV K A Pa mol "
-    "kJ kW MW nm amu F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz MHz GHz kPa atm"
+    "kJ kW MW nm amu F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz MHz GHz kPa atm "
+    "мм см м км г кг л ч мин руб"
 )
 _LETTERS = re.compile(r"\s*[a-z]\s+(?:\\cdot\s*)?[a-z](?![A-Za-z])(?!\s*\^\s*\{?\s*-)")
 _TEMPERATURE = re.compile(
@@ -184,7 +186,7 @@ def _is_words(unit: str) -> bool:
 
 
 def _is_unit(words: str, letters: bool) -> bool:
-    found = re.findall(r"[A-Za-z]+", words)
+    found = re.findall(rf"{_LETTER}+", words)
     if not found or any(n in _KEPT_WORDS or n.lower() in ("or", "and") for n in found):
         return False
     spaced = words[:1] in " \t"
@@ -226,7 +228,7 @@ def measure(unit: str) -> tuple[str, Fraction] | None:
             continue
         if not part.strip():
             continue
-        match = re.fullmatch(r"([A-Za-z°%]+)(?:\^(-?\d))?", part)
+        match = re.fullmatch(r"([^\W\d_]+|[°%])(?:\^(-?\d))?", part)
         if not match:
             return None
         name = match[1]
