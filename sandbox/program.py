@@ -123,13 +123,9 @@ def _describe(error: BaseException) -> bytes:
 
 def _resolve(module: ModuleType, entry_point: str) -> Callable[..., Any]:
     """The function, or the method of a new object."""
-    first, *rest = entry_point.split(".")
+    first, dot, name = entry_point.partition(".")
     target = module.__dict__[first]
-    if rest:
-        target = target()
-    for name in rest:
-        target = getattr(target, name)
-    return target  # type: ignore[no-any-return]
+    return getattr(target(), name) if dot else target  # type: ignore[no-any-return]
 
 
 class Calls:
@@ -148,6 +144,11 @@ class Calls:
         data = bytes(self._come[:size])
         del self._come[:size]
         return data
+
+    @property
+    def more(self) -> bool:
+        """Whether a further message has come, or its beginning."""
+        return bool(self._come)
 
     def receive(self) -> tuple[bytes, bytes]:
         """Waits for a message; ends the process where none will come."""
@@ -181,7 +182,8 @@ def serve_calls(source: bytes, path: str, entry_point: str, calls: Calls, for_te
     except BaseException as error:
         kind, body = b"e", _describe(error)
     while True:
-        _flush()
+        if not calls.more:  # what was printed is told of the calls that come together
+            _flush()
         calls.send(nonce, kind, body)
         del body
         nonce, body = calls.receive()

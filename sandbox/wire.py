@@ -108,8 +108,10 @@ class _Encoder:
 
     def pack(self, value: Any, depth: int) -> Any:
         kind = type(value)
-        if kind is str or kind is bool or value is None:
+        if kind in _PLAIN:
             return value
+        if kind is list and depth < MAX_DEPTH:
+            return self.items(value, depth)
         if kind is int:
             return value if -_INT < value < _INT else {"i": hex(value)}
         if kind is float:
@@ -120,8 +122,6 @@ class _Encoder:
             return {"c": self.items((value.real, value.imag), depth)}
         if depth >= MAX_DEPTH and (kind in (list, tuple, set, frozenset, Passing) or kind in _DICTS):
             return {"o": kind.__name__ + " nested too deep"}
-        if kind is list:
-            return self.items(value, depth)
         if kind is tuple:
             return {"t": self.items(value, depth)}
         if kind in _DICTS:
@@ -185,14 +185,15 @@ def decode_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
 
 def decode(data: bytes) -> Any:
     """Decodes what `encode` made. WireError where it could not have made it."""
-    if len(data) > MAX_BYTES or data.count(b",") > 2 * MAX_NODES or data.count(b"[") + data.count(b"{") > MAX_NODES:
+    lists, tags = data.count(b"["), data.count(b"{")
+    if len(data) > MAX_BYTES or data.count(b",") > 2 * MAX_NODES or lists + tags > MAX_NODES:
         raise WireError("value too large")
     try:
         text = data.decode()
         value, end = _DECODER.scan_once(text, 0)  # type: ignore[attr-defined]
         if end != len(text):
             raise WireError("not a value: more than one")
-        return _unpack(value, 0)
+        return _unpack(value, 0) if tags or lists > MAX_DEPTH else value
     except WireError:
         raise
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, StopIteration) as error:
