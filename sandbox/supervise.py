@@ -127,22 +127,25 @@ class Job:
         if self.stdin not in self.to_program:
             self._close(self.stdin)
 
-    def _drain(self, name: str) -> None:
+    def _drain(self, name: str) -> bool:
+        """Takes in what a pipe holds; returns whether there was something. Once only: a program that prints faster than
+        it is read must not keep its answers from being read, which start the count of its output anew."""
         fd = self.stdout if name == "stdout" else self.stderr
-        kept, most = self.output[name], self.job["output_kb"] << 10
-        while fd in self.open:
-            try:
-                data = os.read(fd, _CHUNK)
-            except BlockingIOError:
-                return
-            if not data:
-                self._close(fd)
-                return
-            room = most - len(kept)
-            kept += data[:room]
-            if len(data) > room:
-                self.limit = self.limit or "output"
-                return
+        if fd not in self.open or self.limit == "output":
+            return False
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._close(fd)
+            return False
+        kept = self.output[name]
+        room = (self.job["output_kb"] << 10) - len(kept)
+        kept += data[:room]
+        if len(data) > room:
+            self.limit = self.limit or "output"
+        return True
 
     def _take_output(self) -> bytes:
         """What was printed since the last time: lengths and bytes of stdout and stderr."""
@@ -366,6 +369,9 @@ class Job:
         self._stop()
         while self.status_fd in self.open:
             self._read_status()
+        for name in self.output:
+            while self._drain(name):
+                pass
         body = self._take_output()
         code: int | None = None
         signal_number: int | None = None

@@ -178,9 +178,14 @@ def encode_call(arguments: Iterable[Any], keywords: dict[str, Any]) -> bytes:
 
 
 def decode_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
-    """Decodes what `encode_call` made."""
-    arguments, *keywords = decode(data)
-    return arguments, keywords[0] if keywords else {}
+    """Decodes what `encode_call` made. WireError where it could not have made it."""
+    value = decode(data)
+    if type(value) is not list or not 1 <= len(value) <= 2:
+        raise WireError("not a call")
+    arguments, keywords = value[0], value[1] if len(value) > 1 else {}
+    if type(arguments) is not list or type(keywords) is not dict or not all(type(name) is str for name in keywords):
+        raise WireError("not a call")
+    return arguments, keywords
 
 
 def decode(data: bytes) -> Any:
@@ -219,8 +224,8 @@ def _items(values: Any, depth: int) -> list[Any]:
 
 
 def _hashable(values: list[Any]) -> list[Any]:
-    # Keys made to collide would turn building a dict into hours of work.
-    if len(values) > 1000 and len(set(map(hash, values))) < len(values) // 2:
+    # Keys made to collide would turn building a dict into hours of work: each is compared with all of its hash.
+    if len(values) > 64 and sum(n * n for n in Counter(map(hash, values)).values()) > 64 * len(values):
         raise WireError("too many equal hashes")
     return values
 

@@ -208,7 +208,9 @@ class CallSession:
         assert ended is not None
         # Leaving before the answer is a failure, whatever the exit code.
         status = "error" if ended.status == "ok" else ended.status
-        text = ended.text or f"the program ended with exit code {ended.exit_code}, signal {ended.signal}"
+        how = f"exit code {ended.exit_code}" if ended.exit_code is not None else f"signal {ended.signal}"
+        met = ended.exit_code is None and ended.signal is None
+        text = ended.text or (f"the program met a limit: {status}" if met else f"the program ended with {how}")
         return CallResult(
             status,
             text=text,

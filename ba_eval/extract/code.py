@@ -25,6 +25,12 @@ _CODE_LINE = re.compile(
 _MARK = re.compile(r"\[/?[A-Z]+\]")
 _QUOTE = re.compile(r"^[ \t]{0,3}>[ \t]?", re.MULTILINE)
 _QUOTED_FENCE = re.compile(_QUOTE.pattern + r"[ \t]*(?:`{3}|~{3})", re.MULTILINE)
+_TURN_END = re.compile(
+    r"(?:<\|(?:im_end|eot_id|end_of_text|endoftext|end)\|>|</s>)\s*"
+    r"(?:\Z|<\|(?:im_start|start_header_id|begin_of_text)\|>.*\Z)",
+    re.DOTALL,
+)
+"""The end of the model's turn, with what it made up behind it."""
 _parsing = threading.Lock()
 
 
@@ -60,7 +66,7 @@ def extract_program(
     _, answer, closed = split_thinking(response)
     if not closed:
         return Extraction(None, complete=not truncated)
-    answer = answer.lstrip("\ufeff")
+    answer = _TURN_END.sub("", answer.lstrip("\ufeff"))
     if "\r" in answer and "\n" not in answer:
         answer = answer.replace("\r", "\n")
     leading, blocks = fenced_blocks(answer, lambda text: parse(text) is not None)
@@ -175,9 +181,17 @@ Test = Callable[[str, ast.Module], bool]
 def _definition_tests(entry_point: str) -> list[Test]:
     def by_itself(_: str, tree: ast.Module) -> bool:
         bound = [(name, node) for name, node in _bound(tree.body) if not isinstance(node, ast.Import | ast.ImportFrom)]
-        return _callable_name(bound, entry_point) is not None
+        return _callable_name([(name, node) for name, node in bound if not _is_stub(node)], entry_point) is not None
 
-    return [by_itself, lambda _, tree: defines(tree, entry_point)]
+    return [by_itself, lambda _, tree: defines(tree, entry_point) and not all(map(_is_stub, tree.body))]
+
+
+def _is_stub(node: ast.stmt) -> bool:
+    """Whether a function does nothing yet: the prompt's signature and docstring, repeated."""
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and all(
+        isinstance(part, ast.Pass) or (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
+        for part in node.body
+    )
 
 
 def _stdin_tests() -> list[Test]:

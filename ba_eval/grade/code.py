@@ -60,7 +60,7 @@ class CodeGrader:
     The same program for the same problem is run once. `error` verdicts are the sandbox's own fault and nothing else.
     """
 
-    version = "code-4"
+    version = "code-5"
 
     def __init__(self, workers: int | None = None, level: int | None = None, unsafe: bool = False) -> None:
         """`workers`: programs at a time, by default one a core. `level`: isolation level to hold; MachineError where

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,12 @@ def _same(test: EvalplusTest, got: Any, expected: Any) -> bool:
 
 
 def _same_set(got: Any, expected: Any) -> bool:
+    if type(got) not in (list, tuple, set, frozenset, str, dict):
+        return False
+    # Only elements of the reference's go into a set: others could be made to have one hash.
+    wanted = set(expected)
     try:
-        return type(got) in (list, tuple, set, frozenset, str, dict) and set(got) == set(expected)
+        return all(item in wanted for item in got) and len(set(got)) == len(wanted)
     except TypeError:  # unhashable elements
         return False
 
@@ -114,6 +118,11 @@ PROGRAM_SECONDS = 60.0
 REFERENCE_LIMITS = Limits(cpu_seconds=60.0, memory_mb=4096)
 
 
+_AT_A_TIME = 32
+_MOST_KEPT, _MOST_WHOLE = 64 << 20, 4
+"""Bytes of a problem's outputs in full, and problems, that are kept in memory."""
+
+
 class _Inputs:
     """The inputs of a problem, encoded for the sandbox when they are first sent."""
 
@@ -135,6 +144,8 @@ class EvalplusJudge:
         self._runner = runner
         self._expected = ExpectedOutputs(self._run_reference, cache)
         self._encoded: dict[str, _Inputs] = {}
+        self._whole: dict[str, dict[int, Expected]] = {}
+        """Outputs in full of which the cache has a digest only, for the last problems that needed them."""
         self._lock = threading.Lock()
 
     def weight(self, task: CodeTask) -> tuple[float, int]:
@@ -170,26 +181,45 @@ class EvalplusJudge:
     ) -> list[Trial]:
         """Tries inputs, given by their numbers; those of each list count together."""
         _, entry_point = _parts(task)
-        computed: dict[int, Any] = {}
+        computed = dict(self._whole.get(task.digest, {}))
         unsure: set[int] = set()
         parts = [self._part(task, part, expected, computed, unsure) for part in numbers]
         while True:
             unsure.clear()
             trials = self._runner.fairly(lambda: call_all(self._runner.sandbox, program, entry_point, parts, LIMITS))
-            # Other bytes than the reference's may still be equal: compare with the output itself.
-            inputs = self._inputs(task)
-            again = {number: self._outputs_of(task, [inputs.encoded(number)])[0] for number in sorted(unsure)}
-            known = {number: output.output for number, output in again.items() if output.failure is None}
-            if not known:
+            if not unsure:
                 return trials
-            computed.update(known)
+            # Other bytes than the reference's may still be equal: compare with the output itself.
+            again = self._in_full(task, unsure)
+            if not again:
+                return trials
+            if computed:  # who gives two such outputs gives many
+                self._keep_in_full(task, expected, computed)
+            computed.update(again)
+
+    def _in_full(self, task: CodeTask, numbers: Iterable[int]) -> dict[int, Expected]:
+        """What the reference gives for these inputs."""
+        numbers, inputs = sorted(numbers), self._inputs(task)
+        outputs = self._outputs_of(task, [inputs.encoded(number) for number in numbers])
+        return {n: output for n, output in zip(numbers, outputs, strict=True) if output.failure is None}
+
+    def _keep_in_full(self, task: CodeTask, expected: Sequence[Expected], found: dict[int, Expected]) -> None:
+        """Adds the outputs of which only a digest was kept, as far as memory goes, also for the next programs."""
+        missing = [n for n, output in enumerate(expected) if isinstance(output.kept, Digest) and n not in found]
+        while missing and sum(len(o.kept) for o in found.values() if isinstance(o.kept, bytes)) < _MOST_KEPT:
+            found.update(self._in_full(task, missing[:_AT_A_TIME]))
+            del missing[:_AT_A_TIME]
+        with self._lock:
+            self._whole[task.digest] = dict(found)
+            while len(self._whole) > _MOST_WHOLE:
+                del self._whole[next(iter(self._whole))]
 
     def _part(
         self,
         task: CodeTask,
         part: Sequence[int],
         expected: Sequence[Expected],
-        computed: Mapping[int, Any],
+        computed: Mapping[int, Expected],
         unsure: set[int],
     ) -> Part:
         """The calls with the inputs whose numbers are in `part`. `computed`: outputs of which only a digest is kept.
@@ -199,7 +229,7 @@ class EvalplusJudge:
 
         def judge(at: int, value: Any) -> Mapping[str, Any] | None:
             number = part[at]
-            output = computed.get(number, expected[number].output)
+            output = computed.get(number, expected[number]).output
             if isinstance(output, Digest):
                 if output.matches(value):
                     return None

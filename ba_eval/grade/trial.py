@@ -218,4 +218,6 @@ def _error(result: CallResult) -> str:
 
 
 def _reason(result: CallResult) -> str:
-    return "infra" if result.status == "infra" else REASONS[result.status]
+    if result.status == "infra":
+        return "infra"
+    return REASONS["memory" if result.exception == "MemoryError" else result.status]

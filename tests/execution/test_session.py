@@ -190,6 +190,16 @@ def test_printed_text_goes_with_its_call(sandbox: Sandbox) -> None:
         assert session.call([2]).stdout == b"got 2\n"
 
 
+def test_output_counts_for_each_call(sandbox: Sandbox) -> None:
+    """However far ahead the program is of who reads it."""
+    program = "def f(n):\n    print('x' * 400_000)\n    if n == 150: print('y' * 2_000_000)\n    return n"
+    limits = Limits(cpu_seconds=5, output_kb=1024)
+    with sandbox.session(program, "f", limits) as session:
+        results = list(session.call_many(Call(encode_call([n], {}), 5.0) for n in range(200)))
+    assert [result.value for result in results[:-1]] == list(range(150))
+    assert (results[-1].status, results[-1].text) == ("output", "the program met a limit: output")
+
+
 def test_special_floats(sandbox: Sandbox) -> None:
     with sandbox.session("def f(): return [float('nan'), float('inf'), -float('inf'), -0.0]", "f", LIMITS) as session:
         value = session.call([]).value

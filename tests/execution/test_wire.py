@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ba_eval.execution.wire import FrameBuffer, Opaque, WireError, decode, encode, pack_frame
+from ba_eval.execution.wire import FrameBuffer, Opaque, WireError, decode, decode_call, encode, pack_frame
 
 scalars = (
     st.none()
@@ -144,6 +144,19 @@ def test_colliding_keys_are_refused() -> None:
     keys = [hex(k * (2**61 - 1)) for k in range(2, 5_000)]
     with pytest.raises(WireError):
         decode(json.dumps({"s": [{"i": key} for key in keys]}).encode())
+
+
+def test_many_small_groups_of_colliding_keys_are_refused() -> None:
+    colliding = [{"i": hex((k + 9) * (2**61 - 1))} for k in range(2000)]
+    with pytest.raises(WireError):  # more different hashes than half
+        decode(json.dumps({"s": [*colliding, *range(2005)]}).encode())
+    assert decode(encode(set(range(5000)))) == set(range(5000))
+
+
+@pytest.mark.parametrize("text", ["[5]", "5", "[]", "[[],5]", '[[],{"d":[[1],[2]]}]', "[[],{},1]", '{"t":[[]]}'])
+def test_what_is_no_call(text: str) -> None:
+    with pytest.raises(WireError):
+        decode_call(text.encode())
 
 
 @pytest.mark.parametrize(

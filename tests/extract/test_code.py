@@ -116,6 +116,26 @@ def test_body_continues_the_prompt(body: str) -> None:
     assert namespace["f"](1) == 2  # type: ignore[operator]
 
 
+def test_the_prompt_repeated_is_no_program() -> None:
+    prefix = 'def f(xs):\n    """Adds."""\n'
+    response = f"The function:\n```python\n{prefix}```\nits body:\n```python\n    return sum(xs)\n```"
+    found = extract_program(response, "f", prefix)
+    assert (found.program, found.continues) == (prefix + "    return sum(xs)", True)
+    whole = prefix + "    return sum(xs)"
+    assert extract_program(f"```python\n{whole}\n```\n```python\n{prefix}    ...\n```", "f", prefix).program == whole
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["<|im_end|>", "<|eot_id|>\n", "</s>", "<|im_end|>\n<|im_start|>user\nAnd g?\n<|im_start|>assistant\nprint(0)"],
+)
+def test_what_follows_the_end_of_the_turn_is_left_out(end: str) -> None:
+    program = "n = int(input())\nprint(n * 2)"
+    assert extract_program(program + end).program == program
+    assert extract_program(f"```python\n{program}\n```{end}").program == program
+    assert extract_program("print('<|im_end|>', input())").program == "print('<|im_end|>', input())"
+
+
 def test_usage_is_not_taken_for_a_body() -> None:
     found = extract_program(fenced("print(f(1))"), "f", prefix=PREFIX)
     assert not found.continues

@@ -4,7 +4,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,13 @@ class AlwaysEqual:
         return 0
 
     __hash__ = object.__hash__
+
+
+def test_sets_of_colliding_numbers_take_no_time() -> None:
+    colliding = [(2**61 - 1) * n for n in range(5, 60_005)]
+    started = time.process_time()
+    assert not agrees(MBPP, "similar_elements", [], colliding, (2,))
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("entry_point", ["f", "find_zero", "similar_elements", "sum_div", "surface_Area"])
@@ -166,6 +173,50 @@ def test_large_floats_are_compared_with_tolerance(grader: CodeGrader) -> None:
     far = "def f(n):\n    return [k / 7 + 1e-3 for k in range(n)]"
     assert grader.submit_program(problem, near).result().outcome == "correct"
     assert grader.submit_program(problem, far).result().outcome == "wrong"
+
+
+def test_equal_outputs_in_other_bytes_cost_a_few_runs_of_the_reference(
+    grader: CodeGrader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test = task("def f(n): return [n / 2] * n", [[n] for n in range(400, 440)], [[n] for n in range(440, 500)])
+    problem = Problem("T/8", "", code=CodeTask(test, "f"))
+    assert grader.submit_program(problem, test.reference).result().outcome == "correct"
+    runs = []
+    compute = grader._evalplus._outputs_of
+
+    def counted(task: CodeTask, bodies: Sequence[bytes]) -> list[Expected]:
+        runs.append(len(bodies))
+        return compute(task, bodies)
+
+    monkeypatch.setattr(grader._evalplus, "_outputs_of", counted)
+    for sample in range(3):
+        program = f"# {sample}\ndef f(n): return [n // 2 if n % 2 == 0 else n / 2] * n"
+        assert grader.submit_program(problem, program).result().outcome == "correct"
+    assert len(runs) < 10
+    program = "def f(n): return [n // 2 if n % 2 == 0 else n / 2] * (n if n < 490 else n - 1)"
+    verdict = grader.submit_program(problem, program).result()
+    assert (verdict.details["base"], verdict.details["plus"], verdict.details["passed"]) == ("pass", "fail", 90)
+
+
+def test_an_output_larger_than_what_crosses_the_wall_is_wrong(grader: CodeGrader) -> None:
+    problem = Problem("T/9", "", code=CodeTask(task("def f(n): return 'a' * n", [[5000]], [[5001]]), "f"))
+    # 16 MB as the program sends it, 48 MB as it would be encoded
+    program = """
+import sys
+def f(n):
+    frame = sys._getframe()
+    while "calls" not in frame.f_locals: frame = frame.f_back
+    frame.f_globals["wire"].encode = lambda value: ('"' + chr(233) * 8_000_000 + '"').encode()
+    return 1
+"""
+    verdict = grader.submit_program(problem, program).result()
+    assert (verdict.outcome, verdict.reason) == ("wrong", "failed test")
+
+
+def test_running_out_of_memory_in_a_call_is_told_as_that(grader: CodeGrader) -> None:
+    problem = Problem("T/10", "", code=CodeTask(task("def f(n): return n", [[1]], [[2]]), "f"))
+    program = "def f(n):\n    raise MemoryError"
+    assert grader.submit_program(problem, program).result().reason == "memory"
 
 
 def test_inputs_that_the_reference_cannot_take_are_left_out(grader: CodeGrader) -> None:
