@@ -53,6 +53,8 @@ _COMBINATIONS = re.compile(
     r"(?:\{\s*\})?[\^_]\s*\{?\s*(\d{1,3}|\w)\s*\}?\s*C\s*_\s*\{?\s*(\d{1,3}|\w)\s*\}?|(?<![A-Za-z])C\s*(?:_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?|"
     r"\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?)"
 )
+_ONE_SIDED = re.compile(r"\\(?:to|rightarrow)(?![A-Za-z])([^{}^]{1,40})\^\s*(?:\{\s*([-+])\s*\}|([-+]))(?=\s*\})")
+"""The end of `x \\to 0^+`."""
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
 _WRAPPED = re.compile(
     r"\\+(?:boxed|fbox|framebox|ensuremath|underline|mathbf|boldsymbol|bm|mathit|mathsf|textcolor\{\w+\})\s*\{(.*)\}\s*[.,]?",
@@ -138,6 +140,7 @@ def _clean(s: str) -> str:
             s = match[1].strip()
         s = _DELIMITERS.sub(" ", s)
         s = _PHANTOM.sub("", s)
+        s = _ONE_SIDED.sub(lambda m: (r"\searrow" if "+" in m[0] else r"\nearrow") + m[1], s)
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s)

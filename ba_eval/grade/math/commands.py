@@ -8,6 +8,7 @@ from ba_eval.grade.math.tokens import (
     BIG,
     CONSTANTS,
     DECORATED,
+    DIVIDE,
     DOTS,
     FUNCTIONS,
     GREEK,
@@ -103,7 +104,11 @@ class Commands(Atoms):
                 upper = self.exponent()
         with self:
             body = self.power()
-            while self.starts_factor() or self.peek() in MULTIPLY:
+            while self.starts_factor() or self.peek() in MULTIPLY or (name != "prod" and self.peek() in DIVIDE):
+                if self.peek() in DIVIDE:
+                    self.at += 1
+                    body = ("div", body, self.power())
+                    continue
                 if self.peek() in MULTIPLY:
                     self.at += 1
                 body = multiply(body, self.power())

@@ -21,8 +21,9 @@ from ba_eval.grade.math.forms import (
 from ba_eval.grade.math.lists import filled, is_list_of_points, points, same_parameter
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.pieces import same_function
-from ba_eval.grade.math.regions import INEQUALITIES, same_region
-from ba_eval.grade.math.tree import Node, contains, one
+from ba_eval.grade.math.regions import same_region
+from ba_eval.grade.math.tokens import ORDER
+from ba_eval.grade.math.tree import Node, contains, one, symbols
 from ba_eval.grade.math.vectors import has_units, in_components
 
 MIN_DIGITS = 6
@@ -80,6 +81,8 @@ class Comparison:
 
     def congruences(self, gold: Node, answer: Node) -> bool | None:
         gold, answer = remainder(gold), remainder(answer)
+        if any(node[0] == "mod" and exact(node[2]) == 0 for node in (gold, answer)):
+            return False
         if gold[0] == answer[0] == "mod":
             return _all((self.equal(gold[2], answer[2]), self.equal(gold[1], answer[1])))
         # The modulus may be left out, by the gold or by the answer.
@@ -92,7 +95,9 @@ class Comparison:
         if "matrix" in kinds:
             return self.matrices(gold, answer)
         if kinds[0] in ("union", "inter", "minus") or kinds[1] in ("union", "inter", "minus"):
-            return self.unordered(gold[1:], answer[1:]) if kinds[0] == kinds[1] else False
+            # Conditions on several letters: a comma may stand for either word.
+            either = "list" in kinds and all(part[0] == "rel" for part in (*gold[1:], *answer[1:]))
+            return self.unordered(gold[1:], answer[1:]) if kinds[0] == kinds[1] or either else False
         if kinds == ("tuple", "tuple"):
             if len(gold) != len(answer) or (len(gold) == 5 and gold[1:3] != answer[1:3]):
                 return False
@@ -132,7 +137,12 @@ class Comparison:
         if max(len(items), len(others)) > MAX_ITEMS:
             self.troubles.append("too many items")
             return None
-        table = [[self.equal(a, b) for b in others] for a in items]
+        # Of conditions on several letters each is about its own.
+        apart = all(item[0] == "rel" for item in (*items, *others)) and len(set().union(*map(symbols, items))) > 1
+        table = [
+            [symbols(a) == symbols(b) and self.equal(a, b) if apart else self.equal(a, b) for b in others]
+            for a in items
+        ]
         lines = [*table, *(list(column) for column in zip(*table, strict=True))]
         if all(True in line for line in lines):
             return True
@@ -245,7 +255,7 @@ def _all(results: Iterable[bool | None]) -> bool | None:
 
 def _is_region(node: Node) -> bool:
     if node[0] == "list":
-        return any(item[0] == "rel" and item[1] in INEQUALITIES for item in node[1:])
+        return any(item[0] == "rel" and item[1] in ORDER for item in node[1:])
     return node[0] in ("union", "inter", "minus") or node == ("sym", "mathbb R")
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from ba_eval.grade.math.exact import TooLarge
 from ba_eval.grade.math.numeric import Undefined, context, evaluate, number
+from ba_eval.grade.math.tokens import ORDER
 from ba_eval.grade.math.tree import Node, operators, symbols, terms
 
 _DIGITS = 60
 _REALS: Node = ("sym", "mathbb R")
 _SETS = ("union", "inter", "minus", "list")
-INEQUALITIES = ("<", ">", "<=", ">=", "!=")
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Region:
 
 def same_region(a: Node, b: Node) -> bool | None:
     """Compares two sets of real numbers; None where either is none that can be tested."""
+    if a[0] == "inter" and all(part[0] == "rel" for part in a[1:]) and _same_region(a, ("set",)):
+        a = ("union", *a[1:])  # a gold that says `and` for x < 1 and x > 3 means both parts
     result = _same_region(a, b)
     if result is False and "list" in (a[0], b[0]):
         # Conditions in a list may hold together: x >= 3 and x <= 5.
@@ -34,6 +36,8 @@ def same_region(a: Node, b: Node) -> bool | None:
 
 
 def _same_region(a: Node, b: Node) -> bool | None:
+    if max(len(_letters(a)), len(_letters(b))) > 1:
+        return None
     mp = context(_DIGITS)
     try:
         left, right = region_of(a, mp), region_of(b, mp)
@@ -46,6 +50,13 @@ def _same_region(a: Node, b: Node) -> bool | None:
         return all(left.holds(x) == right.holds(x) for x in test_points(borders, mp))
     except (Undefined, ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
+
+
+def _letters(node: Node) -> set[str]:
+    """Returns the letters that conditions are about."""
+    if node[0] == "rel":
+        return symbols(node) - {"mathbb R"}
+    return set().union(*map(_letters, node[1:])) if node[0] in _SETS else set()
 
 
 PROBES = tuple(
@@ -166,7 +177,7 @@ def _equal(x: Any, y: Any, mp: Any) -> bool:
 
 def _inequality(node: Node, mp: Any) -> Region | None:
     signs, sides = operators(node), terms(node)
-    if any(op not in INEQUALITIES and op != "=" for op in signs):
+    if any(op not in ORDER and op != "=" for op in signs):
         return None
     names = set().union(*(symbols(side) for side in sides))
     label = None

@@ -1,5 +1,6 @@
 """A second method where numbers cannot tell: sympy, on expressions built from the tree and never from text."""
 
+import math
 from typing import Any
 
 from ba_eval.grade.math.tokens import names
@@ -8,9 +9,12 @@ from ba_eval.grade.math.tree import Node
 _FUNCTIONS = {
     "ln": "log", "log": "log", "abs": "Abs", "floor": "floor", "ceil": "ceiling", "binomial": "binomial", "min": "Min",
     "max": "Max", "gcd": "gcd", "lcm": "lcm", "Re": "re", "Im": "im", "arg": "arg", "sgn": "sign", "erf": "erf",
-    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "gamma": "gamma",
 }  # fmt: skip
 _FUNCTIONS |= {n: n for n in names("sin cos tan cot sec csc asin acos atan acot sinh cosh tanh coth")}
+
+
+_SIDES = {"to": "+-", "to+": "+", "to-": "-"}
 
 
 class _Unknown(Exception):
@@ -18,14 +22,25 @@ class _Unknown(Exception):
 
 
 def same_form(a: Node, b: Node) -> bool | None:
-    """Tells whether the difference simplifies to zero; None where it does not, or where sympy cannot read one."""
+    """Tells whether two trees have one value or form; None where sympy cannot tell, or one has no finite value."""
     try:
         import sympy
     except Exception as trouble:  # it is installed: only the memory limit keeps it, or a library of its own, out
         raise MemoryError from trouble
+    unfinished = sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.AccumBounds
     try:
-        difference = _built(a) - _built(b)
-        if difference == 0 or sympy.simplify(difference.doit()) == 0:
+        left, right = _built(a).doit(), _built(b).doit()
+        if left == right and not left.has(*unfinished, sympy.nan, sympy.zoo):
+            return True
+        if left.has(*unfinished, sympy.nan, sympy.zoo, sympy.oo) or right.has(
+            *unfinished, sympy.nan, sympy.zoo, sympy.oo
+        ):
+            return None
+        if left.is_number and right.is_number:
+            values = [complex(side.evalf(30)) for side in (left, right)]
+            scale = max(map(abs, values))
+            return bool(abs(values[0] - values[1]) <= 1e-12 * scale) if math.isfinite(scale) else None
+        if sympy.simplify(left - right) == 0:
             return True
     except MemoryError:
         raise
@@ -34,7 +49,8 @@ def same_form(a: Node, b: Node) -> bool | None:
     return None
 
 
-def _built(node: Node) -> Any:
+def _built(node: Node, bound: frozenset[str] = frozenset()) -> Any:
+    """`bound`: the letters that an integral or a limit runs through, which may be negative."""
     import sympy
 
     kind = node[0]
@@ -43,10 +59,10 @@ def _built(node: Node) -> Any:
     if kind == "const":
         return {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "inf": sympy.oo}[node[1]]
     if kind == "sym":
-        return sympy.Symbol(node[1], positive=True)
+        return sympy.Symbol(node[1], real=True) if node[1] in bound else sympy.Symbol(node[1], positive=True)
     if kind == "big":
-        return _big(node)
-    parts = [_built(part) for part in node[1:] if isinstance(part, tuple)]
+        return _big(node, bound)
+    parts = [_built(part, bound) for part in node[1:] if isinstance(part, tuple)]
     if kind == "add":
         return sympy.Add(*parts)
     if kind == "mul":
@@ -72,17 +88,23 @@ def _built(node: Node) -> Any:
     raise _Unknown(kind)
 
 
-def _big(node: Node) -> Any:
+def _big(node: Node, bound: frozenset[str]) -> Any:
     """Sums, products, integrals and limits, as sympy knows them."""
     import sympy
 
     _, name, lower, upper, body, *variable = node
     if name in ("sum", "prod") and lower[0] == "rel" and lower[2][0] == "sym":
         kind = sympy.Sum if name == "sum" else sympy.Product
-        return kind(_built(body), (_built(lower[2]), _built(lower[3]), _built(upper)))
-    if name == "lim" and lower[0] == "rel" and lower[1] == "to":
-        return sympy.Limit(_built(body), _built(lower[2]), _built(lower[3]))
+        return kind(_built(body, bound), tuple(_built(part, bound) for part in (lower[2], lower[3], upper)))
+    if name == "lim" and lower[0] == "rel" and lower[1] in _SIDES and lower[2][0] == "sym":
+        inside = bound | {lower[2][1]}
+        target = _built(lower[3], bound)
+        side = "-" if target == sympy.oo else _SIDES[lower[1]]
+        return sympy.Limit(_built(body, inside), _built(lower[2], inside), target, side)
     if variable:
-        bounds = [*variable] if lower[0] == "dots" else [*variable, lower, upper]
-        return sympy.Integral(_built(body), tuple(map(_built, bounds)))
+        if lower[0] == "dots":
+            return sympy.Integral(_built(body, bound), _built(variable[0], bound))
+        inside = bound | {variable[0][1]}
+        limits = _built(lower, bound), _built(upper, bound)
+        return sympy.Integral(_built(body, inside), (_built(variable[0], inside), *limits))
     raise _Unknown(name)

@@ -11,6 +11,7 @@ from ba_eval.grade.math.tokens import (
     FUNCTIONS,
     LIMITING,
     MULTIPLY,
+    ORDER,
     RELATIONS,
     OverLimit,
     Unreadable,
@@ -19,6 +20,11 @@ from ba_eval.grade.math.tree import Node, is_whole
 
 __all__ = ["OverLimit", "Unreadable", "read"]
 
+_SEPARATORS = {
+    **dict.fromkeys((",", ";", "&", "\\\\"), ","),
+    **dict.fromkeys(("and", "\\land", "\\wedge", "\\and"), "and"),
+    **dict.fromkeys(("or", "\\lor", "\\vee"), "or"),
+}
 _CLOSERS = frozenset(
     (")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil", "\\rvert", "\\rbrace", "\\rbrack", "\\end", "|")
 )
@@ -42,38 +48,49 @@ class _Reader(Commands):
     def collection(self, top: bool = False) -> Node:
         """Items between separators: one node, or a list; `a, b; c, d` is a list of pairs."""
         groups: list[list[Node]] = [[]]
-        semicolons = commas = False
+        semicolons = False
+        words: set[str] = set()
         while True:
             if self.peek() == ";" and groups[-1]:
                 groups.append([])
                 semicolons = True
-            if self.separator():
-                commas |= len(groups[-1]) > 0
+            if word := self.separator():
+                words.add(word)
                 continue
-            if self.done() or (not top and self.peek() in _CLOSERS):
+            closes = self.peek() in _CLOSERS and (self.peek() != "|" or self.bars > 0)
+            if self.done() or (not top and closes):
                 break
             groups[-1].append(self.relation())
-            if self.peek() != ";" and not self.separator():
+            if self.peek() == ";":
+                continue
+            if not (word := self.separator()):
                 break
+            words.add(word)
         groups = [group for group in groups if group]
         if not groups:
             raise Unreadable("empty")
         if semicolons and any(len(group) > 1 for group in groups) and len(groups) > 1:
             return ("list", *(("tuple", "(", ")", *g) if len(g) > 1 else g[0] for g in groups))
         items = [item for group in groups for item in group]
-        return items[0] if len(items) == 1 else ("list", *items)
+        if len(items) == 1:
+            return items[0]
+        if all(item[0] == "rel" for item in items) and any(item[1] in ORDER for item in items):
+            # Conditions that are joined in words hold together, or one of them does.
+            joined = words & {"and", "or"}
+            return ({"or": "union", "and": "inter"}[joined.pop()] if len(joined) == 1 else "list", *items)
+        return ("list", *items)
 
-    def separator(self) -> bool:
-        if self.accept(",", ";", "&", "\\land", "\\lor", "\\vee", "\\wedge", "\\And", "\\\\"):
-            return True
-        if self.kind() == "word" and self.peek().lower() in ("and", "or"):
+    def separator(self) -> str:
+        """Reads what separates two items; returns it as `and`, `or` or a comma, an empty text where there is none."""
+        token = self.peek().lower()
+        if token in _SEPARATORS and not self.done():
             self.at += 1
-            return True
+            return _SEPARATORS[token]
         if self.connective():
             self.at += 1
-            self.take_group()
-            return True
-        return False
+            words = " ".join(self.take_group()).lower()
+            return "or" if "or" in words else "and" if "and" in words else ","
+        return ""
 
     def relation(self) -> Node:
         parts: list[Any] = [self.sets()]

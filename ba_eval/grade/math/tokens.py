@@ -148,8 +148,9 @@ RELATIONS = {
     "\\geq": ">=", "\\ngtr": "<=", "\\nless": ">=", "\\nleq": ">", "\\ngeq": "<", "\\geqslant": ">=", "\\geqq": ">=",
     "\\ne": "!=", "\\neq": "!=", "\\approx": "~", "\\simeq": "~", "\\sim": "~", "\\doteq": "~", "\\propto": "~",
     "\\in": "in", "\\notin": "notin", "\\to": "to", "\\rightarrow": "to", "\\mapsto": "to", "\\Rightarrow": "to",
-    "\\implies": "to", "\\longrightarrow": "to",
+    "\\implies": "to", "\\longrightarrow": "to", "\\searrow": "to+", "\\nearrow": "to-",
 }  # fmt: skip
+ORDER = ("<", ">", "<=", ">=", "!=")
 TEXT = names("text textbf textit textrm textnormal mbox textsf texttt hbox textup", "\\")
 DECORATED = names(
     "overline vec overrightarrow bar hat tilde widehat dot ddot widetilde overset overleftrightarrow", "\\"
