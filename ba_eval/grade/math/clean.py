@@ -76,6 +76,9 @@ _RATIO_WORD = re.compile(r"(?<=\d)\s*(?:\\text\s*\{\s*to\s*\}|(?<=\s)to)\s*(?=\d
 _OUT_OF = re.compile(r"^(\d+)\s*(?:\\text\s*\{\s*out of\s*\}|(?<=\s)out of)\s*(\d+)$")
 _MODULE = re.compile(r"(?<![A-Za-z])(?:np|numpy|math|sp|sympy|cmath)\.(?=[a-z])")
 _ORDINAL = re.compile(r"(?<=\d)\s*\^\s*\{?\s*\\(?:text|mathrm|textrm)\s*\{\s*(?:st|nd|rd|th)\s*\}\s*\}?")
+_MOD_IN_BRACKETS = re.compile(
+    r"\(\s*(?:\\(?:text|mathrm|mbox)\s*\{\s*mod\s*\}|\\b?mod(?![A-Za-z])|mod(?![A-Za-z]))\s*([^()]{1,40})\)"
+)
 _MOD_WORD = re.compile(r"\\text\s*\{\s*mod(?:ulo)?\s*\}")
 _MINUS_WORD = re.compile(r"^(?:negative|minus)\s+(?=\d)", re.I)
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
@@ -101,7 +104,8 @@ _BEFORE, _BEHIND = r"(?<=[0-9A-Za-z)}$])\s*", r"\s*(?=[-+0-9A-Za-z\\($])"
 _AND_WORDS = "以及|或者|和|或|及|или|и"
 _FOREIGN_AND = re.compile(rf"{_BEFORE}(?:\\text\s*\{{\s*(?:{_AND_WORDS})\s*\}}|(?:{_AND_WORDS}|、)){_BEHIND}")
 _LATIN_AND = re.compile(
-    r"(?<=[\d)}])\s*(?:\\text\s*\{\s*(?:et|ou|und|oder|y|o)\s*\}\s*|(?<=\s)(?:et|ou|und|oder|y)\s+)(?=[-+\d(\\]|[a-z]\s*=)"
+    r"(?<=[\d)}])\s*(?:(?:\\text\s*\{\s*(?:et|ou|und|oder|y|o)\s*\}\s*|(?<=\s)(?:et|ou|und|oder)\s+)(?=[-+\d(\\]|[a-z]\s*=)|"
+    r"(?<=\s)y\s+(?=\d|[a-z]\s*=))"  # y may be a letter as well: 2 y + 2
 )
 """`and` and `or` in other languages, between two values."""
 _COUNTER = re.compile(r"(?<=[\d}])\s*[元个個人只条本天米岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$")
@@ -145,6 +149,9 @@ def _clean(s: str) -> str:
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s)
         s = _MOD_WORD.sub(r"\\bmod ", _ORDINAL.sub("", s))
+    if "mod" in s:
+        s = _MOD_IN_BRACKETS.sub(r"\\pmod{\1}", s)
+        s = re.sub(r"(?<=[\d)}\s])\bmod\s+(?=[\da-z]+$)", r"\\bmod ", s)
     s = _CURRENCY_WORD.sub("", s)
     s = _GROUPED_DECIMALS.sub(lambda m: re.sub(r"[^\d.]", "", m[0]), s)
     s = _THOUSANDS.sub("", s)

@@ -13,6 +13,7 @@ from ba_eval.grade.math.tokens import (
     FUNCTIONS,
     GREEK,
     MULTIPLY,
+    NAMED_ELSEWHERE,
     RELATIONS,
     STYLED,
     TEXT,
@@ -213,6 +214,10 @@ class Commands(Atoms):
         if self.peek() != "{":
             if token in TEXT:
                 raise Unreadable("text without a group")
+            if token in DECORATED and (self.kind() == "word" or self.peek()[1:] in GREEK):  # \\vec v
+                if self.kind() == "word":
+                    self.split(self.peek()[0])
+                return self.symbol(f"{token[1:]} {self.take()}")
             return self.number_set(self.take()) if token == "\\mathbb" else self.argument()
         words = self.text_ahead()
         if words is None:
@@ -232,9 +237,11 @@ class Commands(Atoms):
             self.take_group()
             name = f"{token[1:]} {plain.replace(' ', '')}"
             return self.symbol(name)
-        if token.startswith("\\operatorname") and plain.replace(" ", "") in FUNCTIONS:
+        name = plain.replace(" ", "")
+        name = NAMED_ELSEWHERE.get(name, name)
+        if name in FUNCTIONS and (token.startswith("\\operatorname") or (token != "\\mathrm" and name == "cis")):
             self.take_group()
-            return self.function(plain.replace(" ", ""))
+            return self.function(name)
         if re.fullmatch(r"[A-Za-z]{2,}[A-Za-z\s.,'-]*", plain) and plain not in FUNCTIONS and plain not in CONSTANTS:
             self.take_group()
             if self.peek() == "_":

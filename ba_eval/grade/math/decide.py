@@ -10,7 +10,7 @@ from ba_eval.grade.math import families, fast, units
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.compare import Comparison
 from ba_eval.grade.math.opinion import math_verify_agrees
-from ba_eval.grade.math.syntax import OverLimit, Unreadable, read
+from ba_eval.grade.math.syntax import CHANGED, OverLimit, Unreadable, read
 from ba_eval.grade.math.tree import Node
 from ba_eval.grade.math.words import decide_words, in_symbols, is_wordy, labelled, plain_words, without_choice
 
@@ -72,7 +72,7 @@ def _trees(
     golds, gold_trouble = readings_of(gold)
     decimal = "," not in gold and (bool(re.search(r"\d\.\d", gold)) or is_decimal_comma(bare, answer_unit))
     candidates, trouble = readings_of(without_choice(bare), decimal, True)
-    if not candidates and not trouble.startswith(_OVER) and (value := _value_of_chain(bare)):
+    if not candidates and not trouble.startswith((_OVER, CHANGED)) and (value := _value_of_chain(bare)):
         candidates, _ = readings_of(value, decimal, True)
     if not golds:
         if is_wordy(whole_gold) and is_wordy(answer):
@@ -116,12 +116,25 @@ _CONDITION_WORDS = re.compile(
 )
 
 
+_BECAUSE = r"(?:at|when|if|for|since|because|given|as|with)"
+_RELATED = r"\\?[A-Za-z]+(?:_\w)?\s*(?:[=<>]|\\(?:[gl]eq?|[gl]t|neq?|[gl]eqslant)(?![A-Za-z]))"
+_AT_POINT = re.compile(
+    rf"(?:[,;\s]*\\text\s*\{{[\s,]*(?:(?:is\s+)?(?:attained|achieved|reached)\s+)?{_BECAUSE}\b[^{{}}]*\}}|"
+    rf"(?<=[\w)}}])[\s,]+{_BECAUSE}\s)\s*{_RELATED}[^,;=]*$|"
+    rf"(?<=[\w)}}])\s*(?:\\text\s*\{{\s*\(\s*{_BECAUSE}\b[^{{}}]*\}}\s*|\((?:\s*{_BECAUSE}\s|(?=\s*[A-Za-z]\s*[=<>]|\s*=)))[^()]*\)$"
+)
+"""The point at which a value is taken, or why it is the one: `15 at x = 3`, `5 (since x > 0)`, `16 (= 4^2)`."""
+_PIECEWISE = re.compile(r"\b(?:if|when|for|otherwise|else)\b|\\begin\b")
+
+
 def parted(text: str) -> tuple[str, str]:
     """Returns (answer, what only says of which kind its letters are): `k in Z`, `where n is an integer`."""
     answer = text
-    for pattern in (_CONDITION, _CONDITION_WORDS):
+    for pattern in (_AT_POINT, _CONDITION, _CONDITION_WORDS):
         match = pattern.search(answer)
         before = answer[: match.start()].strip() if match else ""
+        if pattern is _AT_POINT and _PIECEWISE.search(before):  # each piece has its own
+            continue
         if before and not before.endswith(("\\", "(", "=", "{")) and before.count("{") == before.count("}"):
             answer = before
     return answer, text[len(answer) :]

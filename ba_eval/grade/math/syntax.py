@@ -5,11 +5,12 @@ from typing import Any
 from ba_eval.grade.math.atoms import multiply
 from ba_eval.grade.math.commands import Commands
 from ba_eval.grade.math.tokens import (
+    CHANGED_BEFORE,
+    CHANGED_BEHIND,
     CONSTANTS,
     DIVIDE,
     DOTS,
     FUNCTIONS,
-    LIMITING,
     MULTIPLY,
     ORDER,
     RELATIONS,
@@ -18,15 +19,16 @@ from ba_eval.grade.math.tokens import (
 )
 from ba_eval.grade.math.tree import Node, is_whole
 
-__all__ = ["OverLimit", "Unreadable", "read"]
+__all__ = ["CHANGED", "OverLimit", "Unreadable", "read"]
 
+CHANGED = "words that change a value"
 _SEPARATORS = {
     **dict.fromkeys((",", ";", "&", "\\\\"), ","),
     **dict.fromkeys(("and", "\\land", "\\wedge", "\\and"), "and"),
     **dict.fromkeys(("or", "\\lor", "\\vee"), "or"),
 }
 _CLOSERS = frozenset(
-    (")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil", "\\rvert", "\\rbrace", "\\rbrack", "\\end", "|")
+    (")", "]", "}", "\\}", "\\rangle", "\\rfloor", "\\rceil", "\\rvert", "\\rbrace", "\\rbrack", "\\end")
 )
 
 
@@ -57,8 +59,7 @@ class _Reader(Commands):
             if word := self.separator():
                 words.add(word)
                 continue
-            closes = self.peek() in _CLOSERS and (self.peek() != "|" or self.bars > 0)
-            if self.done() or (not top and closes):
+            if self.done() or (not top and self.peek() in _CLOSERS):
                 break
             groups[-1].append(self.relation())
             if self.peek() == ";":
@@ -263,9 +264,12 @@ class _Reader(Commands):
 def _times(left: Node, right: Node) -> Node:
     """Returns the product; words beside a value are its unit, words before it a remark."""
     words = right[1] if right[0] == "pow" and right[1][0] == "text" else right
-    for side in (words, left):
-        if side[0] == "text" and LIMITING.search(side[1]):
-            raise Unreadable("a limit in words")
+    if (words[0] == "text" and CHANGED_BEHIND.search(words[1])) or (
+        left[0] == "text" and CHANGED_BEFORE.search(left[1])
+    ):
+        raise Unreadable(CHANGED)
+    if left[0] == "unit" and right[0] in ("num", "dec", "div"):
+        raise Unreadable("words between two values")
     if words[0] == "text":
         return left if left[0] == "text" else ("unit", left, words[1])
     if left[0] == "text":

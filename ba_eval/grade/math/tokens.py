@@ -129,6 +129,10 @@ FUNCTIONS = names(
     "sqrt cbrt abs floor ceil cis ceiling arcsinh arccosh arctanh min max gcd lcm binomial factorial Re Im sgn det arg "
     "erf"
 )
+NAMED_ELSEWHERE = {
+    "tg": "tan", "ctg": "cot", "arctg": "arctan", "arcctg": "arccot", "sh": "sinh", "ch": "cosh", "arsinh": "arcsinh",
+    "arcosh": "arccosh", "artanh": "arctanh",
+}  # fmt: skip
 ALIASES = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "ceiling": "ceil", "arccot": "acot"}
 GREEK = names(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau "
@@ -164,9 +168,23 @@ DOTS = frozenset(("\\ldots", "\\dots", "\\cdots", "\\dotsc", "\\dotsb", "...", "
 MULTIPLY = frozenset(("*", "\\cdot", "\\times", "\\ast", "\\bullet"))
 DIVIDE = frozenset(("/", "\\div"))
 BIG = frozenset(("\\sum", "\\prod", "\\int", "\\lim", "\\iint", "\\oint"))
-LIMITING = re.compile(
-    r"\b(?:at most|at least|less|more|greater|fewer|larger|smaller|not|between|under|over|above|below|up to|except|"
-    r"minus)\b",
+_LIMITING = (
+    "at most|at least|less|more|greater|fewer|larger|smaller|not|between|under|over|above|below|up to|except|minus|"
+    "impossible|extraneous|wrong|incorrect|invalid|undefined|rejected|none|fails?|"
+    "или|oder|ou|больше|меньше|mehr|weniger|plus|moins|más|menos"
+)
+LIMITING = re.compile(rf"\b(?:{_LIMITING})\b", re.I)
+"""Words that change what a value says: at most 6 is not 6."""
+CHANGED_BEFORE = re.compile(
+    rf"\b(?:{_LIMITING}|negative|(?:square|cube|\w+th)? ?root|square of|cube of|twice|thrice|double|triple|half|"
+    r"reciprocal|powers? of|multiples? of|divisible|log(?:arithm)?|factorial|sum of|product of|no)\b",
     re.I,
 )
-"""Words that change what a value says: at most 6 is not 6."""
+"""Such words in front of a value: the square root of 2."""
+CHANGED_BEHIND = re.compile(
+    rf"\b(?:{_LIMITING}|dozens?|lakh|crore|halves|thirds|quarters|fourths|fifths|sixths|sevenths|eighths|ninths|tenths|"
+    r"hundredths|and a half|millionen|millones|mill?i[ao]rde?n?|mille|tausend|тыс|тысяч\w*|миллион\w*|миллиард\w*)\b|"
+    r"^\s*(?:squared|cubed|factorial)\b",
+    re.I,
+)
+"""Such words behind a value: 5 dozen."""

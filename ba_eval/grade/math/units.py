@@ -3,7 +3,7 @@ r"""Splits a unit from a value: `15\mbox{ cm}^2`, `5.4 \text{ cents}`, `300 \mat
 import re
 from fractions import Fraction
 
-from ba_eval.grade.math.tokens import LIMITING, names
+from ba_eval.grade.math.tokens import CHANGED_BEHIND, names
 
 _GROUP = (
     r"\\(?:text|mbox|hbox|mathrm|textnormal|textrm|textbf|textit|operatorname|mathbf|rm)\s*\{(?:[^{}]|\{[^{}]*\})*\}"
@@ -111,7 +111,7 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
         or not re.search(r"[\dA-Za-z}\])]$|%$", value)
         or value.endswith(("^", "_", "=", "(", "+", "-"))
         or _is_words(unit)
-        or LIMITING.search(unit)
+        or CHANGED_BEHIND.search(unit)
     ):
         return text, ""
     if unit.split(" ")[0] in ("or", "and"):
