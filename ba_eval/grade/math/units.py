@@ -20,67 +20,108 @@ _WORDS = re.compile(
 _QUOTIENT = re.compile(rf"(?<=[\d}})\]\s,~])\\frac\s*\{{\s*({_GROUP}{_POWER})\s*\}}\s*\{{\s*({_GROUP}{_POWER})\s*\}}$")
 _POWER_FIRST = re.compile(r"(?<=\d)(?P<unit>\s*(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
 
-_LENGTH, _TIME, _MASS, _VOLUME, _ANGLE, _MONEY, _SPEED = "length", "time", "mass", "volume", "angle", "money", "speed"
-_KNOWN: dict[str, tuple[str, Fraction]] = {}
+Dimensions = dict[str, int]
+_KNOWN: dict[str, tuple[Dimensions, Fraction]] = {}
+_LENGTH, _AREA, _VOLUME, _TIME, _MASS = "length", "length^2", "length^3", "time", "mass"
+_CALENDAR, _MONEY, _ANGLE, _DATA, _AMOUNT = "calendar", "money", "angle", "data", "amount"
+_FORCE, _ENERGY, _PRESSURE = "mass length time^-2", "mass length^2 time^-2", "mass length^-1 time^-2"
 
 
-def _define(dimension: str, scale: str | int, *spellings: str) -> None:
+def _define(dimensions: str, scale: str | int | Fraction, *spellings: str) -> None:
+    powers = {name: int(power or 1) for name, _, power in (part.partition("^") for part in dimensions.split())}
     for name in spellings:
-        _KNOWN[name] = (dimension, Fraction(scale))
+        _KNOWN[name] = (powers, Fraction(scale))
 
 
 _define(_LENGTH, "1/1000", "мм", "mm", "millimeter", "millimetre")
 _define(_LENGTH, "1/100", "см", "cm", "centimeter", "centimetre")
+_define(_LENGTH, "1/10", "дм", "dm", "decimeter", "decimetre")
 _define(_LENGTH, 1, "м", "m", "meter", "metre")
 _define(_LENGTH, 1000, "км", "km", "kilometer", "kilometre")
 _define(_LENGTH, "254/10000", "in", "inch", "inche")
 _define(_LENGTH, "3048/10000", "ft", "foot", "feet")
 _define(_LENGTH, "9144/10000", "yd", "yard")
 _define(_LENGTH, "1609344/1000", "mi", "mile")
+_define(_LENGTH, "1/1000000000", "nm", "nanometer", "nanometre")
+_define(_LENGTH, "1/1000000", "µm", "μm", "mum", "micrometer", "micrometre", "micron")
+_define(_LENGTH, "1/10000000000", "angstrom", "ångström", "Å")
+_define(_LENGTH, 149597870700, "AU", "au")
+_define(_LENGTH, 9460730472580800, "ly", "light-year", "lightyear")
+_define(_LENGTH, 30856775814913673, "pc", "parsec")
+_define(_LENGTH, 30856775814913673 * 10**3, "kpc", "kiloparsec")
+_define(_LENGTH, 30856775814913673 * 10**6, "Mpc", "megaparsec")
+_define(_AREA, 10000, "hectare", "ha")
+_define(_AREA, "40468564224/10000000", "acre")
+_define(_TIME, "1/1000000000", "ns", "nanosecond")
+_define(_TIME, "1/1000", "ms", "millisecond")
+_define(_TIME, "1/1000000", "µs", "mus", "microsecond")
 _define(_TIME, 1, "s", "sec", "second")
 _define(_TIME, 60, "min", "minute")
 _define(_TIME, 3600, "h", "hr", "hour")
 _define(_TIME, 86400, "day")
 _define(_TIME, 604800, "week", "wk")
-_define(_LENGTH, "1/1000000000", "nm", "nanometer", "nanometre")
-_define(_LENGTH, "1/1000000", "µm", "μm", "mum", "micrometer", "micrometre", "micron")
-_define(_TIME, "1/1000", "ms", "millisecond")
-_define(_TIME, "1/1000000", "µs", "mus", "microsecond")
+# A month has no length in days.
+_define(_CALENDAR, 1, "month")
+_define(_CALENDAR, 12, "year", "yr")
+_define(_CALENDAR, 120, "decade")
+_define(_CALENDAR, 1200, "century", "centurie")
+_define(_CALENDAR, 12 * 10**6, "Myr")
+_define(_CALENDAR, 12 * 10**9, "Gyr")
+_define(_MASS, "1/1000000000", "µg", "mug", "microgram")
 _define(_MASS, "1/1000000", "mg", "milligram")
 _define(_MASS, "1/1000", "г", "g", "gram", "gm")
 _define(_MASS, 1, "кг", "kg", "kilogram", "kilo")
-_define(_MASS, 1000, "tonne")
+_define(_MASS, 1000, "tonne", "ton")
 _define(_MASS, "45359237/100000000", "lb", "pound")
 _define(_MASS, "45359237/1600000000", "oz", "ounce")
-_define(_VOLUME, "1/1000", "ml", "milliliter", "millilitre")
-_define(_VOLUME, 1, "l", "liter", "litre")
-_define(_VOLUME, "3785411784/1000000000", "gallon", "gal")
-_define(_VOLUME, "3785411784/4000000000", "quart", "qt")
-_define(_VOLUME, "3785411784/8000000000", "pint")
-_define(_VOLUME, "3785411784/16000000000", "cup")
+_define(_VOLUME, "1/1000000", "ml", "milliliter", "millilitre", "cc")
+_define(_VOLUME, "1/1000", "l", "liter", "litre")
+_define(_VOLUME, "3785411784/1000000000000", "gallon", "gal")
+_define(_VOLUME, "3785411784/4000000000000", "quart", "qt")
+_define(_VOLUME, "3785411784/8000000000000", "pint")
+_define(_VOLUME, "3785411784/16000000000000", "cup")
 _define(_MONEY, 1, "dollar", "usd", "euro", "yuan", "buck")
 _define(_MONEY, "1/100", "cent", "penny", "pennie")
-for _name, _symbols in {"energy": ("J", "joule"), "power": ("W", "watt"), "force": ("N", "newton"),
-                        "frequency": ("Hz", "hertz"), "voltage": ("V", "volt"), "pressure": ("Pa", "pascal"),
-                        "resistance": ("Omega", "ohm"), "current": ("A", "ampere", "amp")}.items():  # fmt: skip
-    for _symbol in _symbols:
-        _define(_name, 1, _symbol)
-        for _prefix, _word, _scale in (("m", "milli", "1/1000"), ("k", "kilo", "1000"), ("M", "mega", "1000000")):
-            _define(_name, _scale, (_prefix if _symbol == _symbols[0] else _word) + _symbol)
-_define("energy", "1602176634/10000000000000000000000000000", "eV")
-_define("energy", "1602176634/10000000000000000000000000", "keV")
-_define("energy", "1602176634/10000000000000000000000", "MeV")
+_define("length time^-1", "1852/3600", "knot", "kn")
+_define("length time^-1", "1609344/3600000", "mph")
+_define("length time^-1", "1000/3600", "kmh", "kph")
+for _dimensions, _symbol, _name in (
+    (_ENERGY, "J", "joule"), ("mass length^2 time^-3", "W", "watt"), (_FORCE, "N", "newton"),
+    ("time^-1", "Hz", "hertz"), ("mass length^2 time^-3 current^-1", "V", "volt"), (_PRESSURE, "Pa", "pascal"),
+    ("mass length^2 time^-3 current^-2", "Omega", "ohm"), ("current", "A", "ampere"), (_AMOUNT, "mol", "mole"),
+    (_DATA, "B", "byte"), (_ENERGY, "cal", "calorie"), (_ENERGY, "Wh", "watthour"),
+):  # fmt: skip
+    _size = {"cal": Fraction(4184, 1000), "Wh": Fraction(3600)}.get(_symbol, Fraction(1))
+    for _prefix, _word, _scale in (("", "", 1), ("n", "nano", "1/1000000000"), ("m", "milli", "1/1000"),
+                                   ("k", "kilo", 10**3), ("M", "mega", 10**6), ("G", "giga", 10**9),
+                                   ("T", "tera", 10**12)):  # fmt: skip
+        _define(_dimensions, _size * Fraction(_scale), _prefix + _symbol, _word + _name)
+_define(_DATA, 1000, "KB")
+_define("current", 1, "amp")
+_define(_ENERGY, "1/10000000", "erg")
+_define(_ENERGY, "1602176634/10000000000000000000000000000", "eV")
+_define(_ENERGY, "1602176634/10000000000000000000000000", "keV")
+_define(_ENERGY, "1602176634/10000000000000000000000", "MeV")
+_define(_ENERGY, "1602176634/10000000000000000000", "GeV")
+_define(_FORCE, "1/100000", "dyne", "dyn")
+_define(_PRESSURE, 101325, "atm", "atmosphere")
+_define(_PRESSURE, 100000, "bar")
+_define(_PRESSURE, "101325/760", "torr", "Torr", "mmHg")
+_define(_PRESSURE, "6894757293168/1000000000", "psi")
 _define(_ANGLE, 1, "degree", "deg", "°")
+_define(_ANGLE, "1/60", "arcmin", "arcminute")
+_define(_ANGLE, "1/3600", "arcsec", "arcsecond")
 _define("radian", 1, "radian", "rad")
 _define("percent", 1, "percent", "pct", "percentage", "%")
+_define("temperature", 1, "K", "kelvin")
 _KEPT_WORDS = names(
     "or and pi sqrt sin cos tan log ln exp inf infinity am pm a.m. p.m. percent percentage pct cot sec csc mod i "
     "e x y z U oo if for where when with theta alpha beta lambda mu base"
 )
 _SHORT = names(
     "cm mm km m ft in yd mi kg g mg lb lbs oz s sec min h hr hrs ml mL L l mph kmh rpm V J W N Hz eV K A Pa mol "
-    "kJ kW MW nm amu F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz MHz GHz kPa atm "
-    "мм см м км г кг л ч мин руб"
+    "kJ kW MW nm amu pc ly ha ns us GB MB KB TB yr F C cc sq usd eur gbp th st nd rd ms MeV keV kV mV mA kN kHz "
+    "MHz GHz kPa atm мм см м км г кг л ч мин руб"
 )
 _LETTERS = re.compile(r"\s*[a-z]\s+(?:\\cdot\s*)?[a-z](?![A-Za-z])(?!\s*\^\s*\{?\s*-)")
 _TEMPERATURE = re.compile(
@@ -218,7 +259,7 @@ def _spell(unit: str) -> str:
 
 
 def measure(unit: str) -> tuple[str, Fraction] | None:
-    """Returns (dimension, size in its base unit) of a unit that is known, else None."""
+    """Returns (dimensions, size in base units) of a unit that is known, else None."""
     total: dict[str, int] = {}
     scale = Fraction(1)
     sign = 1
@@ -228,20 +269,16 @@ def measure(unit: str) -> tuple[str, Fraction] | None:
             continue
         if not part.strip():
             continue
-        match = re.fullmatch(r"([^\W\d_]+|[°%])(?:\^(-?\d))?", part)
+        match = re.fullmatch(r"([^\W\d_]+(?:-[a-z]+)?|[°%])(?:\^(-?\d))?", part)
         if not match:
             return None
         name = match[1]
         known = _KNOWN.get(name) or _KNOWN.get(name.lower()) or _KNOWN.get(re.sub(r"s$", "", name.lower()))
-        if name.lower() == "mph":
-            total["length"] = total.get("length", 0) + sign
-            total["time"] = total.get("time", 0) - sign
-            scale *= Fraction(1609344, 3600000) ** sign
-            continue
         if known is None:
             return None
         power = int(match[2] or 1) * sign
-        total[known[0]] = total.get(known[0], 0) + power
+        for dimension, times in known[0].items():
+            total[dimension] = total.get(dimension, 0) + times * power
         scale *= known[1] ** power
     if not total:
         return None
@@ -255,9 +292,10 @@ def ratio(gold: str, answer: str) -> Fraction | None:
     """
     if not gold or not answer or gold.lower().rstrip("s") == answer.lower().rstrip("s"):
         return Fraction(1)
-    if gold.startswith("degrees ") and answer.startswith("degrees "):
-        return None
+    scales = [unit for unit in (gold, answer) if unit.startswith("degrees ")]
     a, b = measure(gold), measure(answer)
+    if len(scales) == 2 or (scales and any(known and known[0] == "temperature^1" for known in (a, b))):
+        return None
     if a is None or b is None:
         return Fraction(1)
     if a[0] != b[0]:
