@@ -311,6 +311,8 @@ class Atoms(Cursor):
             return node
         if power == ("neg", one) and name in ("sin", "cos", "tan", "cot"):
             return ("fn", "a" + name, argument)
+        if power == ("neg", one) and name in ("sinh", "cosh", "tanh"):
+            return ("fn", "arc" + name, argument)
         return ("pow", node, power)
 
     def argument_number(self) -> Node:

@@ -53,6 +53,8 @@ _COMBINATIONS = re.compile(
     r"(?:\{\s*\})?[\^_]\s*\{?\s*(\d{1,3}|\w)\s*\}?\s*C\s*_\s*\{?\s*(\d{1,3}|\w)\s*\}?|(?<![A-Za-z])C\s*(?:_\s*\{?(\d+)\}?\s*\^\s*\{?(\d+)\}?|"
     r"\^\s*\{?(\d+)\}?\s*_\s*\{?(\d+)\}?)"
 )
+_SPACED_EQUATIONS = re.compile(r"(?<=[\w})])\s*\\q?quad(?![A-Za-z])\s*(?=[A-Za-z](?:_\w+)?\s*=)")
+"""The space between x = 4 and y = 6."""
 _ONE_SIDED = re.compile(r"\\(?:to|rightarrow)(?![A-Za-z])([^{}^]{1,40})\^\s*(?:\{\s*([-+])\s*\}|([-+]))(?=\s*\})")
 """The end of `x \\to 0^+`."""
 _PHANTOM = re.compile(r"\\(?:phantom|hphantom|vphantom|label|tag)\*?\{[^{}]*\}")
@@ -86,7 +88,7 @@ _SCALE_WORD = re.compile(
     r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(hundred|thousand|million|billion|trillion)\b\s*\}?", re.I
 )
 _TIMES_LETTER = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
-_FOREIGN_OPEN = re.compile(r"(?<![\w)}\]])([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
+_FOREIGN_OPEN = re.compile(r"(?:(?<=\\in)|(?<![\w)}\]]))\s*([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
 _GLUED = re.compile(r"(?<=[\d)}\]])(or|and)(?=[A-Z\d(\\])")
 _STARS = re.compile(r"^\*+|(?<![\^{*])\*+$")
 _CONTROL = re.compile(r"[\x00-\x07\x0b\x0e-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
@@ -143,7 +145,7 @@ def _clean(s: str) -> str:
         while (match := _WRAPPED.fullmatch(s)) and _balanced(match[1]):
             s = match[1].strip()
         s = _DELIMITERS.sub(" ", s)
-        s = _PHANTOM.sub("", s)
+        s = _SPACED_EQUATIONS.sub(", ", _PHANTOM.sub("", s))
         s = _ONE_SIDED.sub(lambda m: (r"\searrow" if "+" in m[0] else r"\nearrow") + m[1], s)
         s = _FRACTION.sub(r"\\frac", s)
         s = _BINOMIAL.sub(r"\\binom", s)

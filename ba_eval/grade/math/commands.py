@@ -175,7 +175,7 @@ class Commands(Atoms):
         return ("fn", "det", matrix) if name == "vmatrix" else matrix
 
     def aligned(self) -> Node:
-        """Of a derivation the last line counts: `x &= 2 + 3 \\\\ &= 5` says 5."""
+        """Of a derivation the last line counts: `x &= 2 + 3 \\\\ &= 5` says 5. Letters with a value each are a list."""
         start = self.at
         end = start
         while self.peek(end - start) != "\\end":
@@ -184,6 +184,15 @@ class Commands(Atoms):
             end += 1
         lines = [start]
         lines += [i + 1 for i in range(start, end) if self.tokens[i][1] == "\\\\" and i + 1 < end]
+        named = [
+            self.tokens[i][1] for i in lines if self.tokens[i][0] == "word" and self.tokens[i + 1][1] in ("=", "&")
+        ]
+        if len(lines) > 1 and len(set(named)) == len(lines):
+            self.tokens[start:end] = [t for t in self.tokens[start:end] if t[1] != "&"]
+            node = self.collection()
+            self.expect("\\end")
+            self.take_group()
+            return node
         self.tokens[lines[-1] : end] = [t for t in self.tokens[lines[-1] : end] if t[1] not in ("&", "\\\\")]
         self.at = lines[-1]
         self.accept("=")
@@ -237,9 +246,8 @@ class Commands(Atoms):
             self.take_group()
             name = f"{token[1:]} {plain.replace(' ', '')}"
             return self.symbol(name)
-        name = plain.replace(" ", "")
-        name = NAMED_ELSEWHERE.get(name, name)
-        if name in FUNCTIONS and (token.startswith("\\operatorname") or (token != "\\mathrm" and name == "cis")):
+        name = NAMED_ELSEWHERE.get(plain, plain.replace(" ", ""))
+        if name in FUNCTIONS and (token.startswith("\\operatorname") or plain in (*NAMED_ELSEWHERE, "cis")):
             self.take_group()
             return self.function(name)
         if re.fullmatch(r"[A-Za-z]{2,}[A-Za-z\s.,'-]*", plain) and plain not in FUNCTIONS and plain not in CONSTANTS:
@@ -256,6 +264,11 @@ class Commands(Atoms):
 def _builder(element: Node, condition: Node) -> Node:
     """The set {element | condition}. Of a variable, or a point of them, the condition says all."""
     parts = element[3:] if element[0] == "tuple" else (element,)
+    if any(
+        part[0] == "rel" and part[1] == "in" and part[3] in (("sym", f"mathbb {letter}") for letter in "ZNQ")
+        for part in parts
+    ):
+        return ("tuple", "{", "}", element, _told(condition))  # no interval, though the condition may look like one
     if all(part[0] in ("sym", "rel") for part in parts):
         return condition
     shared = symbols(element) & symbols(condition)

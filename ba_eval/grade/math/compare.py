@@ -21,7 +21,7 @@ from ba_eval.grade.math.forms import (
 from ba_eval.grade.math.lists import filled, is_list_of_points, points, same_parameter
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.pieces import same_function
-from ba_eval.grade.math.regions import same_region
+from ba_eval.grade.math.regions import same_region, whole_numbers
 from ba_eval.grade.math.tokens import ORDER
 from ba_eval.grade.math.tree import Node, contains, one, symbols
 from ba_eval.grade.math.vectors import has_units, in_components
@@ -50,7 +50,7 @@ class Comparison:
         if canonical(gold) == canonical(answer):
             self.methods.add("form")
             return True
-        gold, answer = simple(gold), simple(answer)
+        gold, answer = whole_numbers(simple(gold)), whole_numbers(simple(answer))
         if is_list_of_points(gold):
             answer = points(answer)
         if "text" in (gold[0], answer[0]):

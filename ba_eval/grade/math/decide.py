@@ -124,13 +124,14 @@ _AT_POINT = re.compile(
     rf"(?<=[\w)}}])\s*(?:\\text\s*\{{\s*\(\s*{_BECAUSE}\b[^{{}}]*\}}\s*|\((?:\s*{_BECAUSE}\s|(?=\s*[A-Za-z]\s*[=<>]|\s*=)))[^()]*\)$"
 )
 """The point at which a value is taken, or why it is the one: `15 at x = 3`, `5 (since x > 0)`, `16 (= 4^2)`."""
+_KIND_OF_NUMBER = re.compile(r"(?<=[\d}])\s*\\in\s*\\mathbb\s*\{?\s*[ZNRQC]\s*\}?\s*$")
 _PIECEWISE = re.compile(r"\b(?:if|when|for|otherwise|else)\b|\\begin\b")
 
 
 def parted(text: str) -> tuple[str, str]:
     """Returns (answer, what only says of which kind its letters are): `k in Z`, `where n is an integer`."""
     answer = text
-    for pattern in (_AT_POINT, _CONDITION, _CONDITION_WORDS):
+    for pattern in (_AT_POINT, _KIND_OF_NUMBER, _CONDITION, _CONDITION_WORDS):
         match = pattern.search(answer)
         before = answer[: match.start()].strip() if match else ""
         if pattern is _AT_POINT and _PIECEWISE.search(before):  # each piece has its own

@@ -35,7 +35,7 @@ def canonical(node: Node) -> Node:
 def simple(node: Node) -> Node:
     """Unwraps units, sets and lists of one; makes p = 3, q = 2 of `(p, q) = (3, 2)`; works out matrices."""
     while True:
-        if node[0] == "unit" or (node[0] in ("set", "list") and len(node) == 2):
+        if node[0] == "unit" or (node[0] in ("set", "list") and len(node) == 2 and node[1] != ("set",)):
             node = node[1]
         elif node[0] == "rel" and len(node) == 4 and node[1] == "=" and node[2][0] == node[3][0] == "tuple":
             if len(node[2]) != len(node[3]):

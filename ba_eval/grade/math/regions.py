@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from ba_eval.grade.math.exact import TooLarge
@@ -57,6 +58,30 @@ def _letters(node: Node) -> set[str]:
     if node[0] == "rel":
         return symbols(node) - {"mathbb R"}
     return set().union(*map(_letters, node[1:])) if node[0] in _SETS else set()
+
+
+_MOST_WHOLE = 1000
+
+
+def whole_numbers(node: Node) -> Node:
+    """Writes out `{n in Z | 1 <= n <= 4}` where it holds some numbers only; any other node stays as it is."""
+    if node[:3] != ("tuple", "{", "}") or len(node) != 5 or node[3][0] != "rel" or node[3][1] != "in":
+        return node
+    if node[3][3] not in (("sym", "mathbb Z"), ("sym", "mathbb N")):
+        return node
+    mp = context(_DIGITS)
+    condition = ("inter", *node[4][1:]) if node[4][0] == "list" else node[4]
+    try:
+        region = region_of(condition, mp) if symbols(condition) == symbols(node[3][2]) else None
+        if region is None or not region.borders:
+            return node
+        low, high = int(mp.floor(min(region.borders))) - 1, int(mp.ceil(max(region.borders))) + 1
+        if high - low > _MOST_WHOLE or region.holds(mp.mpf(low)) or region.holds(mp.mpf(high)):
+            return node
+        first = 1 if node[3][3][1] == "mathbb N" else low
+        return ("set", *(("num", Fraction(k)) for k in range(max(low, first), high + 1) if region.holds(mp.mpf(k))))
+    except (Undefined, TooLarge, ZeroDivisionError, ValueError, OverflowError, TypeError):
+        return node
 
 
 PROBES = tuple(

@@ -148,6 +148,7 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
     unit = _spell(match["unit"])
     if (
         not value
+        or _are_factors(match["unit"], value)
         or re.search(r"\\mathbf\s*\{\s*[A-Za-z]\s*\}", match["unit"])
         or not re.search(r"[\dA-Za-z}\])]$|%$", value)
         or value.endswith(("^", "_", "=", "(", "+", "-"))
@@ -216,6 +217,19 @@ def _compound(text: str) -> tuple[str, str] | None:
         return None
     total = sum(number * size for (number, _, _), size in zip(parts, sizes, strict=True)) / sizes[0]
     return f"{total.numerator}/{total.denominator}", parts[0][2]
+
+
+def _are_factors(unit: str, value: str) -> bool:
+    """Tells whether plain letters behind a value are a product: two of them behind a bracket (mV^2, m V^2), or one that
+    stands in the value as well (2 m s + 2 s)."""
+    if "\\" in unit:
+        return False
+    words = re.findall(r"[A-Za-z]+", unit)
+    if value[-1:] in ("}", ")") and (
+        (len(words) > 1 and max(map(len, words)) == 1) or re.fullmatch(r"[a-z][A-Z]", words[0])
+    ):
+        return True
+    return any(len(word) == 1 and re.search(rf"(?<![A-Za-z\\]){word}(?![A-Za-z])", value) for word in words)
 
 
 def _is_words(unit: str) -> bool:

@@ -198,7 +198,7 @@ _CONDITIONS = names("if only unless provided except when")
 def _is_kind(kind: re.Pattern[str], text: str) -> bool:
     if kind is _NOTHING and text in ("\\{\\}", "{}", "()"):
         return True
-    return not re.search(r"[-(\[]", text) and bool(kind.fullmatch(plain_words(text)))
+    return not re.search(r"[-(\[]|\\\{.*\S.*\\\}", text) and bool(kind.fullmatch(plain_words(text)))
 
 
 def _members(words: str) -> list[str]:
