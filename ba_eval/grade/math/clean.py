@@ -18,7 +18,7 @@ _UNICODE = {
     "⌈": r"\lceil ", "⌉": r"\rceil ", "∶": ":", "：": ":", "，": ",", "；": ";", "（": "(", "）": ")", "⟨": r"\langle ",
     "⟩": r"\rangle ", "′": "'", "“": '"', "”": '"', "‘": "'", "’": "'", "\u00a0": " ", "\u2009": r"\,",
     "\u202f": r"\,", "\u2061": "", "\u200b": "", "\ufeff": "", "€": r"\$", "£": r"\$", "¥": r"\$", "₹": r"\$",
-    "↔": " ", "∖": r"\setminus ", "¢": r"\text{ cents}", "∴": " ", "Ω": r"\Omega ",
+    "↔": " ", "℃": r"^\circ C", "℉": r"^\circ F", "∖": r"\setminus ", "¢": r"\text{ cents}", "∴": " ", "Ω": r"\Omega ",
 }  # fmt: skip
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -82,10 +82,14 @@ _MOD_IN_BRACKETS = re.compile(
     r"\(\s*(?:\\(?:text|mathrm|mbox)\s*\{\s*mod\s*\}|\\b?mod(?![A-Za-z])|mod(?![A-Za-z]))\s*([^()]{1,40})\)"
 )
 _MOD_WORD = re.compile(r"\\text\s*\{\s*mod(?:ulo)?\s*\}")
-_MINUS_WORD = re.compile(r"^(?:negative|minus)\s+(?=\d)", re.I)
+_MINUS_WORD = re.compile(
+    r"^(?:(?:negative|minus)\s+(?=\d)|\\text\s*\{\s*(?:negative|minus)\s*\}\s*(?=[\da-z\\]))", re.I
+)
+_TRANSPOSED = re.compile(r"^([(\[][^()\[\]]*[,;][^()\[\]]*[)\]])\s*\^\s*\{?\s*(?:T|\\top)\s*\}?$")
+"""A row that is set upright: `(1, 2)^T`."""
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE_WORD = re.compile(
-    r"(?<=\d)\s*(?:\\(?:text|mathrm)\s*\{)?\s*(hundred|thousand|million|billion|trillion)\b\s*\}?", re.I
+    r"(?<=\d)\s*(\\(?:text|mathrm)\s*\{)?\s*(hundred|thousand|million|billion|trillion)\b\s*(\})?", re.I
 )
 _TIMES_LETTER = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*(?:\^|\*\*))")
 _FOREIGN_OPEN = re.compile(r"(?:(?<=\\in)|(?<![\w)}\]]))\s*([\[\](])([^\[\]()]*[,;][^\[\]()]*)([\[\])])(?![\w(])")
@@ -110,7 +114,13 @@ _LATIN_AND = re.compile(
     r"(?<=\s)y\s+(?=\d|[a-z]\s*=))"  # y may be a letter as well: 2 y + 2
 )
 """`and` and `or` in other languages, between two values."""
-_COUNTER = re.compile(r"(?<=[\d}])\s*[元个個人只条本天米岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$")
+_CHINESE_UNITS = {
+    **{"毫米": "mm", "厘米": "cm", "分米": "dm", "千米": "km", "公里": "km", "米": "m"},
+    **{"平方厘米": "cm^2", "平方米": "m^2", "立方厘米": "cm^3", "立方米": "m^3", "升": "l", "毫升": "ml"},
+    **{"公斤": "kg", "千克": "kg", "克": "g", "吨": "tonne", "小时": "hours", "分钟": "minutes", "秒": "seconds"},
+}
+_CHINESE_UNIT = re.compile(rf"(?<=[\d}}])\s*({'|'.join(sorted(_CHINESE_UNITS, key=len, reverse=True))})[。.]?$")
+_COUNTER = re.compile(r"(?<=[\d}])\s*[元个個人只条本天倍岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$")
 """Chinese counters and units, which are no more than that."""
 _ROW_SPACE = re.compile(r"(\\\\)\*?[ \t]?\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|bp|pc|sp|mu)\s*\]")
 """The height of a line's end, as in `\\\\[2pt]`."""
@@ -135,7 +145,7 @@ def _clean(s: str) -> str:
     if "_" in s and "/" in s:
         s = _SLANTED.sub(r"\\frac{\1}{\2}", s)
     if "\\" in s or "$" in s:
-        s = _ROW_SPACE.sub(r"\1", s)
+        s = re.sub(r"\\cr(?![A-Za-z])", r"\\\\", _ROW_SPACE.sub(r"\1", s))
         s = _MINUS_SIGN.sub("-", s).replace(r"\surd", r"\sqrt")
         s = _CURRENCY.sub("", s).replace("\\%", "%").replace("\\#", "#").replace("\\&", "&")
         s = _DOUBLED.sub(r"\\", s)
@@ -166,7 +176,9 @@ def _clean(s: str) -> str:
         s = match[1].strip()
     s = _TEXT_BEFORE.sub("", s)
     s = _MINUS_WORD.sub("-", s)
-    s = _SCALE_WORD.sub(lambda m: rf" \cdot 10^{{{_SCALES[m[1].lower()]}}}", s)
+    if s.endswith(("T", "T}", "top", "top}")):
+        s = _TRANSPOSED.sub(r"\1", s)
+    s = _SCALE_WORD.sub(_scale, s)
     if "base" in s:
         s = _BASE_WORD.sub(r"_{\1}", s)
     if "C" in s:
@@ -188,6 +200,13 @@ def _clean(s: str) -> str:
     return s
 
 
+def _scale(match: re.Match[str]) -> str:
+    """Writes million as a factor; further words of the same group stay in it: `5 \\text{ million dollars}`."""
+    opened, word, closed = match.groups()
+    rest = opened + " " if opened and not closed else closed if closed and not opened else ""
+    return rf" \cdot 10^{{{_SCALES[word.lower()]}}}{rest}"
+
+
 def _binomial(match: re.Match[str]) -> str:
     """Writes the older signs for combinations, ⁿCₖ, C(n over k) and its transposed form, as a binomial."""
     if match[1]:
@@ -197,6 +216,7 @@ def _binomial(match: re.Match[str]) -> str:
 
 
 def _unicode(s: str) -> str:
+    s = _CHINESE_UNIT.sub(lambda m: rf"\text{{ {_CHINESE_UNITS[m[1]]}}}", s)
     s = _COUNTER.sub("", _FOREIGN_AND.sub(", ", s))
     s = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ]+", lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", s)
     s = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", s)

@@ -34,6 +34,12 @@ _BETWEEN = {
 }
 
 
+def _mark(token: str) -> str:
+    """Returns the name of an accent; some have two."""
+    wide = {"overline": "bar", "widehat": "hat", "widetilde": "tilde", "overrightarrow": "vec"}
+    return wide.get(token[1:], token[1:])
+
+
 def _integrand(body: Node) -> tuple[Node, Node] | None:
     """Returns (integrand, variable) of what stands behind an integral sign: f(x) dx, dx/f(x), sin x dx."""
     if body[0] == "div" and (above := _integrand(body[1])) is not None:
@@ -226,7 +232,7 @@ class Commands(Atoms):
             if token in DECORATED and (self.kind() == "word" or self.peek()[1:] in GREEK):  # \\vec v
                 if self.kind() == "word":
                     self.split(self.peek()[0])
-                return self.symbol(f"{token[1:]} {self.take()}")
+                return self.symbol(f"{_mark(token)} {self.take()}")
             return self.number_set(self.take()) if token == "\\mathbb" else self.argument()
         words = self.text_ahead()
         if words is None:
@@ -244,8 +250,7 @@ class Commands(Atoms):
             if token == "\\overline" and re.fullmatch(r"[\d ]+", plain):
                 raise Unreadable("a row of digits under a bar")
             self.take_group()
-            name = f"{token[1:]} {plain.replace(' ', '')}"
-            return self.symbol(name)
+            return self.symbol(f"{_mark(token)} {plain.replace(' ', '')}")
         name = NAMED_ELSEWHERE.get(plain, plain.replace(" ", ""))
         if name in FUNCTIONS and (token.startswith("\\operatorname") or plain in (*NAMED_ELSEWHERE, "cis")):
             self.take_group()

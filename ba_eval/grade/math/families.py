@@ -128,6 +128,20 @@ def same_constant(gold: Node, answer: Node, named: str | None, condition: str) -
     return renamed(answer, ("sym", other), ("sym", letter))
 
 
+def antiderivatives(gold: Node, answer: Node) -> tuple[Node, Node] | None:
+    """Returns the growth of both from one point to another where a free constant is added to each: F(x) + C.
+
+    They have the same derivative where they grow alike.
+    """
+    letters = [letter for letter in ("C", "c", "K", "k") if _is_added(gold, letter) and _is_added(answer, letter)]
+    variables = (symbols(gold) | symbols(answer)) & _VARIABLES
+    if len(letters) != 1 or len(variables) != 1 or "rel" in (gold[0], answer[0]):
+        return None
+    here, there = ("sym", variables.pop()), ("sym", "x_0")
+    gold, answer = (("add", node, ("neg", renamed(node, here, there))) for node in (gold, answer))
+    return gold, answer
+
+
 def _is_added(node: Node, letter: str) -> bool:
     side = terms(node)[-1] if node[0] == "rel" else node
     if side[0] != "add" or side.count(("sym", letter)) != 1:

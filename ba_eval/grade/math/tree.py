@@ -61,8 +61,8 @@ def symbols(node: Node) -> set[str]:
 
 
 def contains(node: Node, kinds: frozenset[str]) -> bool:
-    """Tells whether a node of these kinds, or a function of these names, occurs."""
-    if node[0] in kinds or (node[0] == "fn" and node[1] in kinds):
+    """Tells whether a node of these kinds, or a function or big operator of these names, occurs."""
+    if node[0] in kinds or (node[0] in ("fn", "big") and node[1] in kinds):
         return True
     return any(contains(part, kinds) for part in children(node))
 

@@ -18,6 +18,7 @@ _WORDS = re.compile(
     rf"(?<=[\d}})\]%.])(?P<unit>\s*(?:per\s+)?(?:{_PLAIN}{_POWER}(?:\s*/\s*|\s+|\s*\\cdot\s*)?){{1,6}})$"
 )
 _QUOTIENT = re.compile(rf"(?<=[\d}})\]\s,~])\\frac\s*\{{\s*({_GROUP}{_POWER})\s*\}}\s*\{{\s*({_GROUP}{_POWER})\s*\}}$")
+_MICRO = re.compile(r"([-+]?[\d.]+(?:\s*\\times\s*10\s*\^\s*(?:\{\s*-?\d+\s*\}|\d))?)\s*(?:\\mu\s*|u)([msgFVAWLHNC])")
 _POWER_FIRST = re.compile(r"(?<=\d)(?P<unit>\s*(?:sq(?:uare)?|cubic|cu)\.?\s+[A-Za-z]+)$", re.I)
 
 Dimensions = dict[str, int]
@@ -139,6 +140,8 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
     text = _QUOTIENT.sub(r"\1/\2", text)
     if (match := _TEMPERATURE.search(text)) and match.start():
         return text[: match.start()], "degrees " + match["scale"][0]
+    if micro := _MICRO.fullmatch(text):
+        return micro[1], f"mu{micro[2]}"
     match = _MARKED.search(text) if text.endswith(("}", "\\Omega")) or text[-1:].isdigit() else None
     if match is None:
         match = _POWER_FIRST.search(text) or _WORDS.search(text)

@@ -104,6 +104,9 @@ def _number(words: str) -> str | None:
     """Returns the digits of a number in words: twenty one, three hundred and five, two thirds."""
     if words.startswith(("negative ", "minus ")) and (size := _number(words.partition(" ")[2])):
         return f"-{size}"
+    words = re.sub(r"^an? (?=hundred|thousand|million|billion|half\b)", "one ", words)
+    if words.endswith(" and a half") and (size := _number(words.removesuffix(" and a half"))):
+        return f"{size}.5"
     *front, last = words.split() or [""]
     if last in _PARTS and len(front) == 1 and front[0] in ("a", *_ONES[1:]):
         return f"{_SMALL.get(front[0], 1)}/{_PARTS[last]}"
@@ -168,7 +171,7 @@ def decide_words(gold: str, answer: str) -> tuple[bool, str] | None:
         return None
     if left == right or left.replace(" ", "") == right.replace(" ", ""):
         return True, "text"
-    return _members(left) == _members(right), "text"
+    return _members(gold) == _members(answer), "text"
 
 
 def is_wordy(text: str) -> bool:
@@ -201,12 +204,10 @@ def _is_kind(kind: re.Pattern[str], text: str) -> bool:
     return not re.search(r"[-(\[]|\\\{.*\S.*\\\}", text) and bool(kind.fullmatch(plain_words(text)))
 
 
-def _members(words: str) -> list[str]:
+def _members(text: str) -> list[str]:
     """Returns the names of a list in words, in one order and without articles."""
-    return sorted(
-        re.sub(r"^(?:it is |it s |this is )?(?:the |a |an )?", "", part.strip())
-        for part in re.split(r"\b(?:and|or)\b", words)
-    )
+    parts = (part.strip() for part in re.split(r"\b(?:and|or)\b", plain_words(text.replace(",", " and "))))
+    return sorted(re.sub(r"^(?:it is |it s |this is )?(?:the |a |an )?", "", part) for part in parts if part)
 
 
 def _is_text(gold: str, inner: str) -> bool:
