@@ -177,13 +177,13 @@ LIMITING = re.compile(rf"\b(?:{_LIMITING})\b", re.I)
 """Words that change what a value says: at most 6 is not 6."""
 CHANGED_BEFORE = re.compile(
     rf"\b(?:{_LIMITING}|negative|(?:square|cube|\w+th)? ?root|square of|cube of|twice|thrice|double|triple|half|"
-    r"reciprocal|powers? of|multiples? of|divisible|log(?:arithm)?|factorial|sum of|product of|no)\b",
+    r"reciprocal|powers? of|multiples? of|divisible|log(?:arithm)?|factorial|sum of|product of|no|base|infinity)\b",
     re.I,
 )
 """Such words in front of a value: the square root of 2."""
 CHANGED_BEHIND = re.compile(
     rf"\b(?:{_LIMITING}|dozens?|lakh|crore|halves|thirds|quarters|fourths|fifths|sixths|sevenths|eighths|ninths|tenths|"
-    r"hundredths|and a half|millionen|millones|mill?i[ao]rde?n?|mille|tausend|тыс|тысяч\w*|миллион\w*|миллиард\w*)\b|"
+    r"(?:hundred|thousand|million|billion)ths|and a half|googol|сотен|millionen|millones|mill?i[ao]rde?n?|mille|tausend|тыс|тысяч\w*|миллион\w*|миллиард\w*)\b|"
     r"^\s*(?:squared|cubed|factorial)\b",
     re.I,
 )

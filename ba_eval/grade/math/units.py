@@ -90,14 +90,20 @@ for _dimensions, _symbol, _name in (
     (_ENERGY, "J", "joule"), ("mass length^2 time^-3", "W", "watt"), (_FORCE, "N", "newton"),
     ("time^-1", "Hz", "hertz"), ("mass length^2 time^-3 current^-1", "V", "volt"), (_PRESSURE, "Pa", "pascal"),
     ("mass length^2 time^-3 current^-2", "Omega", "ohm"), ("current", "A", "ampere"), (_AMOUNT, "mol", "mole"),
+    ("time current", "C", "coulomb"), ("mass^-1 length^-2 time^4 current^2", "F", "farad"),
+    ("mass length^2 time^-2 current^-2", "H", "henry"), ("mass time^-2 current^-1", "T", "tesla"),
     (_DATA, "B", "byte"), (_ENERGY, "cal", "calorie"), (_ENERGY, "Wh", "watthour"),
 ):  # fmt: skip
     _size = {"cal": Fraction(4184, 1000), "Wh": Fraction(3600)}.get(_symbol, Fraction(1))
-    for _prefix, _word, _scale in (("", "", 1), ("n", "nano", "1/1000000000"), ("m", "milli", "1/1000"),
+    for _prefix, _word, _scale in (("", "", 1), ("n", "nano", "1/1000000000"), ("mu", "micro", "1/1000000"),
+                                   ("m", "milli", "1/1000"),
                                    ("k", "kilo", 10**3), ("M", "mega", 10**6), ("G", "giga", 10**9),
                                    ("T", "tera", 10**12)):  # fmt: skip
         _define(_dimensions, _size * Fraction(_scale), _prefix + _symbol, _word + _name)
 _define(_DATA, 1000, "KB")
+_define(_DATA, "1/8", "bit")
+_define("time^-1", "1/60", "rpm")
+_define("mass time^-2 current^-1", "1/10000", "gauss")
 _define("current", 1, "amp")
 _define(_ENERGY, "1/10000000", "erg")
 _define(_ENERGY, "1602176634/10000000000000000000000000000", "eV")
@@ -223,12 +229,12 @@ def _compound(text: str) -> tuple[str, str] | None:
 
 
 def _are_factors(unit: str, value: str) -> bool:
-    """Tells whether plain letters behind a value are a product: two of them behind a bracket (mV^2, m V^2), or one that
+    """Tells whether plain letters behind a value are a product: two of them behind a fraction (mV^2, m V^2), or one that
     stands in the value as well (2 m s + 2 s)."""
     if "\\" in unit:
         return False
     words = re.findall(r"[A-Za-z]+", unit)
-    if value[-1:] in ("}", ")") and (
+    if re.search(r"[})]$|\\frac\s*\d\s*\d$", value) and (
         (len(words) > 1 and max(map(len, words)) == 1) or re.fullmatch(r"[a-z][A-Z]", words[0])
     ):
         return True
