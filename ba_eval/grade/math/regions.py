@@ -98,7 +98,9 @@ def membership(node: Node) -> list[tuple[int, list[float] | None]]:
     """
     mp = context(_DIGITS)
     found: list[tuple[int, list[float] | None]] = []
-    for form in (node, ("inter", *node[1:])) if node[0] == "list" else (node,):
+    # A gold's `and` may mean both parts: see `same_region`.
+    other = {"list": "inter", "inter": "union"}.get(node[0])
+    for form in (node,) if other is None else (node, (other, *node[1:])):
         try:
             region = region_of(form, mp)
             if region is None:

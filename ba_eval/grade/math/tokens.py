@@ -183,7 +183,8 @@ CHANGED_BEFORE = re.compile(
 """Such words in front of a value: the square root of 2."""
 CHANGED_BEHIND = re.compile(
     rf"\b(?:{_LIMITING}|dozens?|lakh|crore|halves|thirds|quarters|fourths|fifths|sixths|sevenths|eighths|ninths|tenths|"
-    r"(?:hundred|thousand|million|billion)ths|and a half|googol|сотен|millionen|millones|mill?i[ao]rde?n?|mille|tausend|тыс|тысяч\w*|миллион\w*|миллиард\w*)\b|"
+    r"(?:hundred|thousand|million|billion)ths|and a half|googol|millionen|millones|mill?i[ao]rde?n?|mille|tausend|"
+    r"сотен|тыс|тысяч\w*|миллион\w*|миллиард\w*)\b|"
     r"^\s*(?:squared|cubed|factorial)\b",
     re.I,
 )

@@ -229,8 +229,10 @@ def _compound(text: str) -> tuple[str, str] | None:
 
 
 def _are_factors(unit: str, value: str) -> bool:
-    """Tells whether plain letters behind a value are a product: two of them behind a fraction (mV^2, m V^2), or one that
-    stands in the value as well (2 m s + 2 s)."""
+    """Tells whether plain letters behind a value are a product.
+
+    Two of them behind a fraction are (mV^2, m V^2), and so is one that stands in the value as well (2 m s + 2 s).
+    """
     if "\\" in unit:
         return False
     words = re.findall(r"[A-Za-z]+", unit)
