@@ -98,11 +98,16 @@ def _decoded(line: bytes) -> Any:
     def refuse(constant: str) -> None:
         raise ValueError(f"{constant} is no JSON")
 
+    def whole(digits: str) -> int | str:
+        """Python refuses integers of more than 4300 digits; they are compared as text anyway."""
+        return int(digits) if len(digits) < 4000 else digits
+
     try:
         return msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):
         try:
-            return json.loads(line.decode("utf-8", "replace"), strict=False, parse_constant=refuse)
+            text = line.decode("utf-8", "replace")
+            return json.loads(text, strict=False, parse_constant=refuse, parse_int=whole)
         except ValueError as error:
             raise ValueError(f"not JSON ({error})") from None
         except RecursionError:
