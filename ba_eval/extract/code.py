@@ -179,11 +179,16 @@ Test = Callable[[str, ast.Module], bool]
 
 
 def _definition_tests(entry_point: str) -> list[Test]:
-    def by_itself(_: str, tree: ast.Module) -> bool:
-        bound = [(name, node) for name, node in _bound(tree.body) if not isinstance(node, ast.Import | ast.ImportFrom)]
-        return _callable_name([(name, node) for name, node in bound if not _is_stub(node)], entry_point) is not None
+    def by_import(_: str, tree: ast.Module) -> bool:
+        bound = [(name, node) for name, node in _bound(tree.body) if not _is_stub(node)]
+        return _callable_name(bound, entry_point) is not None
 
-    return [by_itself, lambda _, tree: defines(tree, entry_point) and not all(map(_is_stub, tree.body))]
+    def by_itself(_: str, tree: ast.Module) -> bool:
+        bound = [(name, node) for name, node in _bound(tree.body) if not _is_stub(node)]
+        own = [(name, node) for name, node in bound if not isinstance(node, ast.Import | ast.ImportFrom)]
+        return _callable_name(own, entry_point) is not None
+
+    return [by_itself, by_import]
 
 
 def _is_stub(node: ast.stmt) -> bool:

@@ -117,7 +117,7 @@ def test_body_continues_the_prompt(body: str) -> None:
 
 
 def test_the_prompt_repeated_is_no_program() -> None:
-    prefix = 'def f(xs):\n    """Adds."""\n'
+    prefix = 'import math\n\ndef f(xs):\n    """Adds."""\n'
     response = f"The function:\n```python\n{prefix}```\nits body:\n```python\n    return sum(xs)\n```"
     found = extract_program(response, "f", prefix)
     assert (found.program, found.continues) == (prefix + "    return sum(xs)", True)
