@@ -1,5 +1,6 @@
 """Decides one pair of gold and answer: text, choices and times first, then trees. Runs in the limited worker."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from fractions import Fraction
@@ -83,27 +84,27 @@ def _trees(
         return ("undecided", trouble, "") if trouble.startswith(_OVER) else ("wrong", "answer not read", "")
     unknown: list[str] = []
     methods: set[str] = set()
-    for left in golds:
-        for right in candidates:
-            right = families.same_constant(left, right, constant, condition)
-            comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
-            try:
-                result = comparison.equal(left, right)
-                if result is False:
-                    variants = families.same_family(left, right, gold_condition, condition)
-                    found = [comparison.equal(left, variant) for variant in variants]
-                    result = True if True in found else None if None in found else False
-                if result is False and (growth := families.antiderivatives(left, right)):
-                    result = comparison.equal(*growth)
-            except RecursionError:
-                result = None
-                comparison.troubles.append("nested too deeply")
-            method = "+".join(sorted(comparison.methods)) or "type"
-            if result:
-                return "correct", "equal", method
-            methods |= comparison.methods
-            if result is None:
-                unknown += comparison.troubles or ["cannot be told"]
+    for left, right in itertools.product(golds, candidates):
+        right = families.same_constant(left, right, constant, condition)
+        left, right = families.as_residue(left, right, gold_condition), families.as_residue(right, left, condition)
+        comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
+        try:
+            result = comparison.equal(left, right)
+            if result is False:
+                variants = families.same_family(left, right, gold_condition, condition)
+                found = [comparison.equal(left, variant) for variant in variants]
+                result = True if True in found else None if None in found else False
+            if result is False and (growth := families.antiderivatives(left, right)):
+                result = comparison.equal(*growth)
+        except RecursionError:
+            result = None
+            comparison.troubles.append("nested too deeply")
+        method = "+".join(sorted(comparison.methods)) or "type"
+        if result:
+            return "correct", "equal", method
+        methods |= comparison.methods
+        if result is None:
+            unknown += comparison.troubles or ["cannot be told"]
     method = "+".join(sorted(methods)) or "type"
     return ("undecided", unknown[0], method) if unknown else ("wrong", "not equal", method)
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
+from ba_eval.grade.math.exact import TooLarge, exact
 from ba_eval.grade.math.tree import Node, children, renamed, symbols, terms
 
 _SET = re.compile(r"(?:[a-z]\s*\\in\s*)?\\\{((?:(?!\\[{}]).)*)\\\}", re.S)
@@ -126,6 +127,22 @@ def same_constant(gold: Node, answer: Node, named: str | None, condition: str) -
     if letter != named and not (letter == "C" and _is_added(gold, letter) and _is_added(answer, other)):
         return answer
     return renamed(answer, ("sym", other), ("sym", letter))
+
+
+def as_residue(node: Node, other: Node, condition: str) -> Node:
+    """Writes 7k + 3, for any whole number k, as 3 modulo 7 where the other side is a congruence."""
+    letter = index(condition)
+    value = terms(node)[-1] if node[0] == "rel" else node
+    if other[0] != "mod" or letter is None or symbols(value) != {letter}:
+        return node
+    try:
+        first, second, third = (exact(renamed(value, ("sym", letter), ("num", Fraction(k)))) for k in range(3))
+    except TooLarge:
+        return node
+    if first is None or second is None or third is None or third - second != second - first:
+        return node
+    step = abs(second - first)
+    return ("mod", ("num", first), ("num", step)) if step and step.denominator == 1 else node
 
 
 def antiderivatives(gold: Node, answer: Node) -> tuple[Node, Node] | None:
