@@ -118,7 +118,7 @@ PROGRAM_SECONDS = 60.0
 REFERENCE_LIMITS = Limits(cpu_seconds=60.0, memory_mb=4096)
 
 
-_AT_A_TIME = 32
+_AT_A_TIME = 8
 _MOST_KEPT, _MOST_WHOLE = 64 << 20, 4
 """Bytes of a problem's outputs in full, and problems, that are kept in memory."""
 
