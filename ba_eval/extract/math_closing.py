@@ -3,20 +3,20 @@ r"""Answers that stand where nobody asked for one: closing statements, a bare an
 import re
 from collections import deque
 
+from ba_eval.extract.math_denials import REFUTED, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, without_taken_back
 from ba_eval.extract.math_prose import (
     AND_ELSEWHERE,
     BOLD,
-    DENIED,
     DIVIDED,
     MATH_SPAN,
     NUMBER,
     SENTENCE_END,
     SPAN_LIST,
-    VALUE,
     WORD,
     Extraction,
     Masked,
     corrected,
+    denies,
     inner,
     span_text,
     trim,
@@ -43,7 +43,8 @@ _PLAIN_STATEMENT = re.compile(r"\W*(?:the|this|it|its|there|so|which|x|y|n)\b", 
 _REMARK = re.compile(r"\s+\((?=[A-Za-z]{2})[^()]*\)(?=[.\s]*$)")
 _LABEL = re.compile(r"[\W_]*(?:ans|answer|result|solution|output|value|total)\b[*_\s]{0,4}[.:=][*_\s]{0,4}(?=\S)", re.I)
 _CHOICE = re.compile(
-    r"\b(?i:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])\)?[*_]{0,2}"
+    r"\b(?i:option|choice|choose|select|pick)(?:\s+(?:is|option|choice))?\s*:?\s*[*_]{0,2}\(?([A-J])"
+    rf"(?!{REFUTED.pattern})\)?[*_]{{0,2}}"
     r"(?=[*_.!\s]*$|[:)]|\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b)"
 )
 _REFUSED = re.compile(
@@ -87,6 +88,7 @@ def closing(text: str) -> Extraction | None:
     tail = without_afterthought(tail)
     if _UNFINISHED.search(tail[-300:]) or _REFUSED.search(tail[-300:]):
         return None
+    tail = without_taken_back(tail)
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(line) if not b.rstrip().endswith(":")]
@@ -105,18 +107,24 @@ def closing(text: str) -> Extraction | None:
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
     while len(sentences) > 1 and ASIDE.match(sentences[-1]) and not _CONCLUDING.search(sentences[-1]):
         del sentences[-1]
+    refuted = {
+        _right_side(masked.shown(found["value"]))
+        for found in VALUE_REFUTED.finditer(sentences[-1] if sentences else "")
+    }
     for sentence in reversed(sentences[-2:]):
         final = sentence is sentences[-1]
         concluding = bool(_CONCLUDING.search(sentence))
         if _SO_FAR.match(sentence):
             continue
+        if UNCLAIMED_ANSWER.search(sentence) or sentence.rstrip().endswith("?"):
+            break
         if final and (found := _elsewhere(sentence, masked)):
             return found
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
         sentence = without_extras(corrected(sentence))
         if (concluding or (final and SPAN_LIST.search(sentence))) and (found := _stated(sentence, masked)):
-            return found
+            return None if _right_side(found.answer or "") in refuted else found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):
             return found
     if lines and _VERDICT.fullmatch(lines[-1]):
@@ -124,12 +132,16 @@ def closing(text: str) -> Extraction | None:
     if (
         sentences
         and masked.spans
-        and not (DENIED.search(sentences[-1]) or DIVIDED.search(sentences[-1]) or _SO_FAR.match(sentences[-1]))
+        and not (denies(sentences[-1]) or DIVIDED.search(sentences[-1]) or _SO_FAR.match(sentences[-1]))
     ):
         spans = re.findall(r"\x00\d+\x00", sentences[-1])
         if spans:
             return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
     return None
+
+
+def _right_side(equation: str) -> str:
+    return equation.rpartition("=")[2].strip()
 
 
 def _bullets(lines: list[str]) -> str | None:
@@ -160,10 +172,10 @@ def _elsewhere(sentence: str, masked: Masked) -> Extraction | None:
 
 def _plainly(sentence: str, masked: Masked, alone: bool) -> Extraction | None:
     """Returns what the last sentence says without a concluding word: its choice, the value behind its verb."""
-    if DENIED.search(sentence):
-        return None
     if choice := _CHOICE.search(sentence):
         return Extraction(choice[1], "closing")
+    if denies(sentence):
+        return None
     if result := _RESULT.search(sentence):
         return Extraction(result[1], "closing")
     plain = alone or bool(masked.spans) or _PLAIN_STATEMENT.match(sentence)

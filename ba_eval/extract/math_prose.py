@@ -5,6 +5,8 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
+from ba_eval.extract.math_denials import PLAIN_VALUE, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, is_taken_back
+
 Method = Literal["boxed", "answer-line", "closing", "bare", "last-number"]
 
 
@@ -17,6 +19,8 @@ class Extraction:
     closed: bool = True
     start: int = 0
     """Where in the text it was found."""
+    end: int = 0
+    """Where a box ends."""
 
 
 # -- answer lines
@@ -26,14 +30,35 @@ _ANSWER_MARK = re.compile(
     r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=>?|:|：|->|[→⇒]|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
     re.I,
 )
+_ANSWER_ELSEWHERE = (
+    *("réponse", "reponse", "respuesta", "resposta", "risposta", "antwort", "antwoord", "odpowiedź", "svaret", "svar"),
+    *("ответ", "відповідь", "cevap", "jawabannya", "jawaban", "đáp án", "đáp số", "उत्तर", "الجواب", "الإجابة"),
+)
+_RESULT_ELSEWHERE = (
+    *("ergebnis", "lösung", "résultat", "la solution", "resultado", "solución", "solução", "risultato", "soluzione"),
+    *("resultaat", "oplossing"),
+)
+"""Words that head whole solutions too; they introduce an answer with a verb only."""
+_ANSWER_IN_CJK = ("答", "정답", "답")
+_IS_ELSEWHERE = r"(?:es|est|ist|is|lautet|adalah|är|er|[éè])(?!\w)"
 _OTHER_MARK = re.compile(
-    r"(?:(?<!\w)(?:r[ée]ponse|respuesta|resposta|risposta|antwort|antwoord|ответ|cevap|jawaban|đáp án|đáp số|odpowiedź|"
-    r"उत्तर|الجواب|الإجابة)(?: (?:final[ea]?|correct[ae]|es|est|ist|is|lautet)(?!\w)| [éè](?!\w)|\s*[:：=]|\s+[-–—]\s)|"
+    rf"(?:(?<!\w)(?:(?:{'|'.join(_ANSWER_ELSEWHERE)})"
+    rf"(?: (?:final[ea]?|correct[ae])(?!\w)| {_IS_ELSEWHERE}|\s*[:：=]|\s+[-–—]\s|"
+    r"(?<=ist die antwort)(?=\s[-+\d$\\(]))|"
+    rf"(?:{'|'.join(_RESULT_ELSEWHERE)}) {_IS_ELSEWHERE})|"
     r"答案|答え|정답|(?<![回解])答(?=\s*[:：])|답(?=\s*[:：은이]))"
-    r"[*_\s]{0,6}(?:(?:es|est|ist|is)(?!\w)|[éè](?!\w)|应?[是为]|は|[은는이])?[*_\s]{0,6}[:：]?",
+    rf"[*_\s】]{{0,6}}(?:{_IS_ELSEWHERE}|应?[是为]|は|[은는이])?[*_\s]{{0,6}}[:：]?"
+    r"(?:\s*(?:donc|dus|also|daher|somit|entonces|quindi|dunque|portanto|então)(?!\w))?"
+    r"(?:\s*(?:la |l['’]|a |die )?(?:opción|option|opção|opzione) )?",
     re.I,
 )
 """The word for answer in other languages, with what links it to the value."""
+_NOT_ELSEWHERE = r"(?:(?<!\w)(?:(?:ce )?n['’]est pas|(?:ist )?nicht|no es|non è|não é|(?:is )?niet|не)(?!\w)|不是|并非)"
+_NOT_BUT_ELSEWHERE = re.compile(
+    rf"{_NOT_ELSEWHERE}\s*[^\s,，]{{1,20}}\s?[,，]?\s?(?:mais|sondern|sino|ma|mas|maar|а|而是)(?=[\s\d$(])", re.I
+)
+"""Not 5 but: what stands before the answer, in these languages."""
+_DENIED_ELSEWHERE = re.compile(rf"\s*{_NOT_ELSEWHERE}", re.I)
 _OTHER_ENDING = re.compile(r"(?:입니다|이다|です|である|になります|となります)(?=[.。\s]|$)")
 AND_ELSEWHERE = "et|ou|und|oder|y|e|o|i|oraz|lub|и|или"
 """`and` and `or` in other languages, where both sides show that it is that."""
@@ -42,12 +67,13 @@ _OTHER_AND = re.compile(
     r"(?=[-+\d($\\]|[a-z]\s*=)"
 )
 """`and` and `or` in these languages, between two values."""
-_CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=\(?[A-J](?![A-Za-z]))")
+_CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=[(（]?[A-J](?![A-Za-z]))")
 _TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
 _JSON = re.compile(r'"(?:final[_ ])?answer"\s*:\s*(?:"((?:[^"\\\n]|\\.){1,400})"|(-?\d[\d.]*))', re.I)
 _LOOK = 4000
 _MOST_TRIES = 40
+_WITHDRAWAL_WITHIN = 600
 
 
 def answer_line(text: str) -> Extraction | None:
@@ -66,15 +92,26 @@ def answer_line(text: str) -> Extraction | None:
         value = last[0][1] if last[0][1] is not None else last[0][2]
         best = Extraction(value.replace("\\\\", "\\"), "answer-line", start=last[0].start())
     best = _in_other_languages(text, best)
-    at = len(text)
+    at = limit = len(text)
+    upper = text.rfind("NSWER")
     for _ in range(_MOST_TRIES):
-        at = max(text.rfind("nswer", 0, at), text.rfind("NSWER", 0, at))
+        if upper >= at:
+            upper = text.rfind("NSWER", 0, at)
+        at = max(text.rfind("nswer", 0, at), upper)
         if at <= 0 or (best is not None and at < best.start):
             break
         if text[at - 1] not in "aA" or text[at - 2 : at - 1].isalpha():
             continue
         match = _ANSWER_MARK.match(text, at - 1, at + 200)
-        if match and (found := _first_answer(text[match.end() : match.end() + _LOOK].split("</answer>")[0])):
+        if match is None:
+            continue
+        if unclaimed := _unclaimed(text, at):
+            limit = unclaimed.start()
+            continue
+        rest = text[match.end() : min(match.end() + _LOOK, limit)].split("</answer>")[0]
+        if found := _first_answer(rest):
+            if _is_withdrawn(rest):
+                return None
             best = Extraction(found, "answer-line", start=at)
             break
     at = max(text.rfind("\nA:") + 1, 0 if text.startswith("A:") else -1)
@@ -85,16 +122,39 @@ def answer_line(text: str) -> Extraction | None:
     return best
 
 
+def _unclaimed(text: str, at: int) -> re.Match[str] | None:
+    """Returns the words that make an answer mark no claim, from their start on: `suppose that the answer`."""
+    end = at + len("nswer") + (text[at + len("nswer") : at + len("nswers")] in ("s", "S"))
+    for found in UNCLAIMED_ANSWER.finditer(text, max(0, at - 80), end):
+        if found.end() == end:
+            return found
+    return None
+
+
+def _is_withdrawn(rest: str) -> bool:
+    """Tells whether the sentence behind an answer mark, or the next one, takes its value back."""
+    masked = Masked(rest[:_WITHDRAWAL_WITHIN].lstrip(" \t*_:：\n")).text
+    end = SENTENCE_END.search(masked)
+    if end and is_taken_back(masked[end.end() :]):
+        return True
+    return VALUE_REFUTED.match(masked, 0, end.start() if end else len(masked)) is not None
+
+
 def _in_other_languages(text: str, best: Extraction | None) -> Extraction | None:
     """The last answer line in one of some other languages, near the end of the text."""
     start = max(0, len(text) - _LOOK)
     tail = text[start:]
+    lower = tail.lower()
+    if not any(word in lower for word in (*_ANSWER_ELSEWHERE, *_RESULT_ELSEWHERE, *_ANSWER_IN_CJK, "选")):
+        return best
+    tail = _NOT_BUT_ELSEWHERE.sub("is ", tail)
     for pattern in (_OTHER_MARK, _CHOSEN):
         last = deque(pattern.finditer(tail), maxlen=1)
         if last and (best is None or start + last[0].start() > best.start):
             rest = _OTHER_ENDING.sub("", tail[last[0].end() :]).replace("。", ". ").replace("，", ", ")
+            rest = rest.replace("（", "(").replace("）", ")")
             rest = _OTHER_AND.sub(" and ", rest)
-            if found := _first_answer(rest):
+            if not _DENIED_ELSEWHERE.match(rest) and (found := _first_answer(rest)):
                 best = Extraction(found, "answer-line", start=start + last[0].start())
     return best
 
@@ -165,15 +225,13 @@ def _first_answer(rest: str) -> str | None:
 # -- statements
 
 _PREPOSITION = re.compile(r"^(?:(?:[a-z]+(?:ed|ing)|found|taken)\s+)?(?:at|by|when|as)\s+(?=[-\d\x00(])")
-_PLAIN_VALUE = r"[\d(√π][\w./^*()√π]*"
-VALUE = rf"[-−+]?(?:\x00\d+\x00|{_PLAIN_VALUE})"
 _NAMED = re.compile(
     rf"\b[A-Za-z](?:_\w+)?\s*=\s*{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?\s*=\s*{VALUE})+$"
 )
 """x = 5 or x = -2, at the end of a sentence."""
 _SOLVED = re.compile(
     r"(?<![\w$])(?!(?i:if|for|when|where|at|let|with|suppose|assume|assuming|taking|setting|than|not)\b)[A-Za-z]+[,:]?\s+"
-    rf"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?{_PLAIN_VALUE})$"
+    rf"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?{PLAIN_VALUE})$"
 )
 """Therefore, x = 5."""
 _SUPPOSED = re.compile(rf",?\s+(?:if|when|suppose|assume|assuming)\s+[A-Za-z]\s*=\s*{VALUE}\W*$", re.I)
@@ -295,6 +353,11 @@ DENIED = re.compile(
 """A value that a sentence takes away: it is not 5."""
 
 
+def denies(sentence: str) -> bool:
+    """Tells whether a masked sentence takes a value away: it is not 5, 5 is impossible."""
+    return bool(DENIED.search(sentence) or VALUE_REFUTED.search(sentence))
+
+
 def _last_step(masked: str) -> str:
     """Returns what follows the last `so`, `from which` or `leading to` of a piece of a masked sentence."""
     rest = _STEP.sub("", masked)
@@ -303,9 +366,9 @@ def _last_step(masked: str) -> str:
 
 def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | None:
     """Returns the value that a sentence in prose ends with, None where it is no prose or states none."""
-    if concluding and DENIED.search(sentence):
+    if concluding and denies(sentence):
         step = _last_step(sentence)
-        if step == sentence or DENIED.search(step):
+        if step == sentence or denies(step):
             return None
         sentence = step
     if concluding and (supposed := _SUPPOSED.search(sentence)):

@@ -5,6 +5,7 @@ The sentences are masked (see `math_prose.Masked`): each formula is a mark, so t
 
 import re
 
+from ba_eval.extract.math_denials import OTHER_REFUTED
 from ba_eval.extract.math_prose import WORD, Masked, span_text
 
 _SPAN = r"\x00\d+\x00"
@@ -61,6 +62,7 @@ _CONDITION = re.compile(
     re.I,
 )
 _EXTRAS = (
+    OTHER_REFUTED,
     re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S),
     re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
     re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
