@@ -3,10 +3,23 @@ r"""Answers that stand where nobody asked for one: closing statements, a bare an
 import re
 from collections import deque
 
-from ba_eval.extract.math_denials import REFUTED, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, without_taken_back
+from ba_eval.extract.math_denials import (
+    ANSWER_DESCRIBED,
+    BOUNDED,
+    REFERENCE,
+    REFUTED,
+    SUPPOSITION,
+    TASK,
+    TASK_DONE,
+    UNCLAIMED_ANSWER,
+    VALUE,
+    VALUE_REFUTED,
+    without_taken_back,
+)
 from ba_eval.extract.math_prose import (
     AND_ELSEWHERE,
     BOLD,
+    DENIED,
     DIVIDED,
     MATH_SPAN,
     NUMBER,
@@ -28,7 +41,8 @@ from ba_eval.extract.math_statements import ASIDE, pointed_out, without_aftertho
 # -- closing lines
 
 _CONCLUDING = re.compile(
-    r"\b(?:therefore|thus|hence|so(?!\s+far\b)|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total)\b",
+    r"\b(?:therefore|thus|hence|so(?!\s+far\b)|consequently|finally|conclusion|summary|conclude|answer|follows|altogether|total|namely|"
+    r"which is what (?:we|was|the))\b",
     re.I,
 )
 _SENTENCE = re.compile(rf"(?:{_CONCLUDING.pattern}|\b(?:is|are|equals?|there)\b).*\s", re.I)
@@ -57,9 +71,11 @@ _BLANKS = re.compile(r"(\s)\1{2,}")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
 _NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
 _ELSEWHERE_AND = re.compile(rf"(?<=\x00)\s+(?:{AND_ELSEWHERE})\s+(?=\x00)")
+_PLAIN_LIMIT = re.compile(r"(?:at|no|not|more|fewer|less|greater)\s", re.I)
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
-    r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using))|"
+    r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using|of|with|that|"
+    r"to\s+(?:get|obtain|find|yield|give)|we\s+(?:get|have|obtain|find)|gives|yields|then))|"
     r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z])\s*$",
     re.I,
 )
@@ -116,8 +132,17 @@ def closing(text: str) -> Extraction | None:
         concluding = bool(_CONCLUDING.search(sentence))
         if _SO_FAR.match(sentence):
             continue
-        if UNCLAIMED_ANSWER.search(sentence) or sentence.rstrip().endswith("?"):
+        if UNCLAIMED_ANSWER.search(sentence) or ANSWER_DESCRIBED.search(sentence) or sentence.rstrip().endswith("?"):
             break
+        if SUPPOSITION.fullmatch(sentence):
+            return None
+        if (task := TASK.search(sentence)) and not TASK_DONE.search(sentence, task.end()):
+            if task["task"]:
+                return None
+            continue
+        whole = sentence = REFERENCE.sub("", sentence)
+        bounded = BOUNDED.search(sentence)
+        sentence = BOUNDED.sub(r"\g<words> …", sentence)
         if final and (found := _elsewhere(sentence, masked)):
             return found
         if (final or concluding) and (value := pointed_out(sentence, masked)):
@@ -127,16 +152,26 @@ def closing(text: str) -> Extraction | None:
             return None if _right_side(found.answer or "") in refuted else found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):
             return found
+        if final and bounded and concluding and "\x00" not in sentence:
+            limit = f"{bounded['words']} {masked.shown(bounded['value'])}"
+            claimed = _PLAIN_LIMIT.match(limit) and not DENIED.search(whole)
+            return Extraction(limit, "closing") if claimed else None
     if lines and _VERDICT.fullmatch(lines[-1]):
         return Extraction(lines[-1].strip(), "closing")
     if (
         sentences
         and masked.spans
-        and not (denies(sentences[-1]) or DIVIDED.search(sentences[-1]) or _SO_FAR.match(sentences[-1]))
+        and not (
+            denies(sentences[-1])
+            or TASK.search(sentences[-1])
+            or DIVIDED.search(sentences[-1])
+            or _SO_FAR.match(sentences[-1])
+        )
     ):
-        spans = re.findall(r"\x00\d+\x00", sentences[-1])
+        last = BOUNDED.sub("", sentences[-1])
+        spans = re.findall(r"\x00\d+\x00", last)
         if spans:
-            return Extraction(_with_neighbours(sentences[-1], spans[-1], masked), "closing")
+            return Extraction(_with_neighbours(last, spans[-1], masked), "closing")
     return None
 
 

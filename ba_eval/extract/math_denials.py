@@ -98,3 +98,37 @@ _NOT_CLAIMED = (
     r"(?:wrong|incorrect|false|naive|tempting|mistaken|erroneous|invalid)\s+"
 )
 UNCLAIMED_ANSWER = re.compile(rf"(?:{_NOT_CLAIMED})answers?\b", re.I)
+
+# -- limits and tasks: "at least 5", "we need to find 5!"
+
+BOUNDED = re.compile(
+    r"\b(?P<words>at\s+(?:least|most)|(?:no|not)\s+(?:more|fewer|less|greater)\s+than|"
+    r"(?:more|fewer|less|greater|larger|smaller)\s+than|exceeds?|up\s+to|(?<=are\s)over|(?<=is\s)over)\s+"
+    rf"(?P<value>\\?\$?{VALUE})",
+    re.I,
+)
+_TASK_OF = (
+    r"\b(?:(?:needs?|have|has|wants?|wish|suffices|enough|remains|left|going|trying|goal\s+is|task\s+is)\s+to|must|should)"
+    r"\s+(?:now\s+|only\s+|also\s+)?"
+)
+TASK = re.compile(
+    rf"{_TASK_OF}(?P<task>find|compute|determine|calculate|evaluate|count|solve|minimi[sz]e|maximi[sz]e|work\s+out)\b|"
+    rf"{_TASK_OF}(?:show|prove|consider)\b",
+    re.I,
+)
+TASK_DONE = re.compile(
+    r"\b(?:so|thus|hence|therefore|which\s+(?:is|equals|gives)|namely|giving)\b|=(?=[^\x00=]*$)", re.I
+)
+SUPPOSITION = re.compile(
+    r"\W*(?:(?:now|so|next|wlog|without\s+loss\s+of\s+generality|we\s+(?:may|can))\b[\s,:]*){0,4}"
+    r"(?:let|assume|suppose|consider)\b[^\x00\d]*(?:\x00\d+\x00|\d[\d.]*)[^\x00\d]*",
+    re.I,
+)
+"""A whole sentence that sets one value: WLOG let a = 5."""
+REFERENCE = re.compile(
+    r"\b(?:by|from|in|using|see|with)\s+\(\d{1,2}\)|"
+    r"\b(?:lemma|theorem|equations?|eq\.?|case|step|part|section|figure|formula)\s+\(?\d{1,2}\)?(?![\d.]*\d)",
+    re.I,
+)
+"""By (5), in step 3: a number that names a place."""
+ANSWER_DESCRIBED = re.compile(r"\banswers?\s+(?:has|have|ends?|lies|contains|consists)\b", re.I)

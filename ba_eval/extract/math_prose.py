@@ -26,7 +26,7 @@ class Extraction:
 # -- answer lines
 
 _ANSWER_MARK = re.compile(
-    r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?:\s\([^()\n]{1,40}\))?[*_\s]{0,6}?"
+    r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?:[ \t]\([^()\n]{1,40}\))?[*_\s]{0,6}?"
     r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=>?|:|：|->|[→⇒]|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
     re.I,
 )
@@ -186,27 +186,71 @@ def span_text(match: re.Match[str]) -> str:
 
 _FENCE = re.compile(r"^```[a-z]*\n\s*")
 _TAGS = re.compile(r"</?(?:b|strong|i|em|u|span|p|br)\b[^<>]{0,80}>", re.I)
-_FILLER = re.compile(r"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given by|equal to)\b[\s,:]*)+", re.I)
+_HEDGE = (
+    r"(?:approximately|approx\.?|about|roughly|around|nearly|exactly|precisely|only|just|either|an?\s+total\s+of|[≈~])"
+    r"\s*(?=[-−+]?[\d$\\(.])"
+)
+"""What says how exact a number is, and is no part of it."""
+_FILLER = re.compile(
+    rf"^(?:(?:therefore|thus|hence|simply|just|indeed|then|given by|equal to)\b[\s,:]*|{_HEDGE})+", re.I
+)
+_OF_THEM = re.compile(r"(?<=\w)\s+(?:of\s+(?:them|these|those)|in\s+(?:all|total)|altogether)\W*$", re.I)
 
 
-_DESCRIBED = re.compile(
-    r"(?:the\s+)?(?:remainder\s+(?:when|of|left|after)|(?:last|units?|ones|tens|rightmost)\s+(?:\w+\s+)?digits?\s+of)\b"
-    r"(?:.*?(?:\bwhich\s+(?:is|equals)|\bnamely|\bi\.e\.,?|:)\s+(?P<value>\S.*))?",
+DESCRIBED = re.compile(
+    r"(?:(?:the\s+)?(?:remainder\s+(?:when|of|left|after)|(?:last|units?|ones|tens|rightmost)\s+(?:\w+\s+)?digits?\s+of|"
+    r"(?:(?:square|cube)(?:\s+root)?|reciprocal|inverse|negative|factorial)\s+of|"
+    r"(?:sum|product|difference|quotient|number)\s+of\s+(?:the\s+)?(?:first\s+|all\s+)?\S+\s+[a-z]{3,}|"
+    r"\d+(?:st|nd|rd|th)\s+[a-z]+)"
+    r"|one\s+of\s+the|an?\s+(?:\w+\s+){0,2}(?:number|integer|multiple|power|divisor|factor|prime|value)\s+"
+    r"(?:ending|starting|beginning|divisible|between|less|greater|larger|smaller|of|with|that|which|whose|in|from))\b"
+    r"(?:.*?(?:\bwhich\s+(?:is|equals)|\bnamely|\bi\.e\.,?|:|,(?=\s*[-\d$][^,]*$))\s*(?P<value>\S.*))?",
     re.I,
 )
-"""The answer is the remainder when ... is divided by 1000: what is yet to be worked out, or follows."""
+"""The answer is the remainder when ..., the square root of ...: what is yet to be worked out, or follows."""
 _VERB_OF_VALUE = re.compile(r"\bis\s+(?!divided)|=|\bequals?\b")
 DIVIDED = re.compile(r"\bremainder\s+(?:when|of|left|after)\b.*\bdivided by \S+\W*$", re.I | re.S)
 """A sentence that ends with what is divided, and by what."""
 
 
+_ITEMS = r"(?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]+)"
+_TUPLE = r"(?:\$?\\?\([^()\n]{1,80},[^()\n]{1,80}\)\$?)"
+_EQUATION = r"(?:\$?[A-Za-z]\s*=\s*[^\s$,;.]{1,40}\$?)"
+_DISPLAYED = r"(?:\$\$[^$]{1,200}\$\$|\\\[[^\n]{1,200}\\\])"
+_LISTED = re.compile(
+    rf"{_ITEMS}(?:\n\s*{_ITEMS})+|{_TUPLE}(?:[ \t,]*\n\s*{_TUPLE}(?=[.\s]*$|[ \t,]*\n))+|"
+    rf"{_EQUATION}(?:[ \t,]*\n\s*{_EQUATION}(?=[.\s]*$|[ \t,]*\n))+|{_DISPLAYED}(?:\s*(?:and|or),?\s*{_DISPLAYED})+"
+)
+"""A list over several lines, each of them an item, a tuple or an equation."""
+_STAR_BULLET = re.compile(r"^\*(?=[ \t])", re.M)
+_LONE_ITEM = re.compile(r"^(?:[-*•]|1[.)])\s+(?=\$|\*\*)")
+
+
+def _listed(lines: str) -> str | None:
+    """Returns the values of a list over several lines; None where one of its items has none."""
+    values = []
+    for line in re.split(r"\n\s*(?=\S)|(?<=\$)\s*(?:and|or)\b,?", lines):
+        item = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line.strip(" \t,"))
+        if item.strip("., ") in ("and", "or"):
+            continue
+        value = inner(item) if MATH_SPAN.fullmatch(item.rstrip(" .,;")) else stated(item)
+        if not value or not re.search(r"\d", value) or (len(WORD.findall(value)) > 3 and "\\" not in value):
+            return None
+        values.append(inner(value.rstrip(" .,;")))
+    return ", ".join(values)
+
+
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
-    rest = _FILLER.sub("", _FENCE.sub("", rest.lstrip(" \t*_:：\n>}")))
-    if (described := _DESCRIBED.match(rest)) and (
+    rest = _STAR_BULLET.sub("-", rest).lstrip(" \t*_:：\n>}")
+    rest = _FILLER.sub("", _FENCE.sub("", rest))
+    if (described := DESCRIBED.match(rest.split("\n", 1)[0])) and (
         described["value"] or not _VERB_OF_VALUE.search(_first_sentence(rest))
     ):
         return _first_answer(described["value"]) if described["value"] else None
+    if (lines := _LISTED.match(rest)) is not None:
+        return _listed(lines[0])
+    rest = _LONE_ITEM.sub("", rest)
     span = MATH_SPAN.match(rest)
     if span:
         after = rest[span.end() :].split("\n", 1)[0]
@@ -234,8 +278,16 @@ _SOLVED = re.compile(
     rf"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?{PLAIN_VALUE})$"
 )
 """Therefore, x = 5."""
-_SUPPOSED = re.compile(rf",?\s+(?:if|when|suppose|assume|assuming)\s+[A-Za-z]\s*=\s*{VALUE}\W*$", re.I)
+_SUPPOSED = re.compile(
+    rf",?\s+(?:if|when|at|suppose|assume|assuming)\s+(?:[A-Za-z]\s*=\s*{VALUE}|\x00(?P<span>\d+)\x00)\W*$", re.I
+)
 """... if x = 5, at the end of a sentence."""
+_ATTAINED = re.compile(
+    r"(?<=[\d\x00)]),?\s+(?:and\s+)?(?:(?:it|this|that|which)\s+)?(?:(?:is|are)\s+)?(?:attained|achieved|reached|"
+    r"occur(?:s|ring)|happens)\b[^\d\x00]*\b(?:at|when|for|if|by|with|where)\s"
+    rf"(?:[^\x00\d,]{{0,40}}{VALUE}){{0,3}}\W*$",
+    re.I,
+)
 
 _BOILERPLATE = re.compile(r"<\|[^|]{1,30}\|>.*|\bI hope (?:it|this) is correct\.?|Let me know if.*", re.S | re.I)
 SENTENCE_END = re.compile(
@@ -244,7 +296,7 @@ SENTENCE_END = re.compile(
 _VERB = re.compile(r"\b(?:is|are|was|be|equals?|equal to|becomes?|yields?|gives?|get|obtain|have)\b|=(?![^\x00]*\x00)")
 WORD = re.compile(r"[A-Za-z]{2,}")
 NUMBER = re.compile(
-    r"(?<![\w.,])(?:\\?\$|[€£])?\s?[-−]?\s?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,/]\d+)*|\.\d+)(?:\s*\\?%|\s*percent\b)?"
+    r"(?<![\w.,])(?!\d+(?:st|nd|rd|th)\b)(?:\\?\$|[€£])?\s?[-−]?\s?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,/]\d+)*|\.\d+)(?:\s*\\?%|\s*percent\b)?"
 )
 
 
@@ -305,16 +357,29 @@ SPAN_LIST = re.compile(r"\x00\d+\x00(?:\s*(?:[,;]\s*(?:and|or)?|and|or)\s*\x00\d
 _AS_DESIRED = re.compile(
     r",?\s+as\s+(?:desired|required|claimed|expected|needed|wanted|stated|above|before)\b.*$", re.S
 )
-_REMARK = re.compile(r"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+\((?=[a-z]{2})")
+NEXT_STATEMENT = r";\s+(?:the|another|others?|however|but|note)\s(?!.*\b(?:so|thus|hence|therefore|answer)\b)"
+"""The smallest is 7; the next one is 12."""
+_REMARK = re.compile(rf"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+\((?=[a-z]{{2}})|{NEXT_STATEMENT}")
 
 
 def stated(line: str) -> str | None:
     """Returns what a line states as an answer: all of it, or the value at the end of a sentence in prose."""
     masked = Masked(without_boilerplate(line))
-    sentence = corrected(_REMARK.split(_first_sentence(masked.text))[0].strip())
+    sentence = _ATTAINED.sub("", _first_sentence(masked.text))
+    sentence = without_where(corrected(_REMARK.split(sentence)[0].strip()), masked)
     if not sentence:
         return None
-    return value_of(sentence, masked) or masked.shown(trim(sentence)) or None
+    return _OF_THEM.sub("", value_of(sentence, masked) or masked.shown(trim(sentence))) or None
+
+
+def without_where(sentence: str, masked: Masked) -> str:
+    """Cuts where a value is taken, at the end of a masked sentence: 15 when x = 3, attained at x = 3."""
+    sentence = _ATTAINED.sub("", sentence)
+    supposed = _SUPPOSED.search(sentence)
+    if supposed and (supposed["span"] is None or "=" in span_text(masked.spans[int(supposed["span"])])):
+        before = sentence[: supposed.start()]
+        return before if re.search(r"[\d\x00]", before) else sentence
+    return sentence
 
 
 _NOT_BUT = re.compile(
@@ -371,9 +436,9 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         if step == sentence or denies(step):
             return None
         sentence = step
-    if concluding and (supposed := _SUPPOSED.search(sentence)):
-        sentence = sentence[: supposed.start()]
-        if not re.search(r"[\d\x00]", sentence):
+    if concluding:
+        sentence = without_where(sentence, masked)
+        if (supposed := _SUPPOSED.search(sentence)) and not supposed["span"]:
             return None
     if DIVIDED.search(sentence):
         before = re.search(rf"({VALUE})\s+(?:is|as|remains as)\s+(?:the|its|a)\s+remainder\b", sentence)
@@ -392,7 +457,7 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
     if last:
         rest = trim(
             re.sub(
-                r"^\s*(?:(?:equal|equivalent) to|to|one of|also|then|exactly|about|approximately|"
+                r"^\s*(?:(?:equal|equivalent) to|to|one of|also|then|either|exactly|about|approximately|"
                 r"simply|just|given by|therefore|thus|:)\s*",
                 "",
                 sentence[last.end() :],
@@ -401,6 +466,8 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         rest = re.sub(r"^(?:an?|the)\s+(?:[a-z]+:?\s+){1,2}(?=\x00)", "", _PREPOSITION.sub("", rest))
         rest = re.sub(r"^(\x00\d+\x00)\s+(?!and\b|or\b)[a-z]{3,}(?:\s+[a-z]{3,})*\s+\x00\d+\x00$", r"\1", rest)
         rest = _last_step(rest)
+        if (described := DESCRIBED.match(rest)) and not described["value"] and not _VERB_OF_VALUE.search(rest):
+            return None
         if rest and len(WORD.findall(rest)) <= 2 and re.search(r"[\d\x00]", rest):
             return masked.listed(rest) if SPAN_LIST.fullmatch(rest) else masked.shown(rest)
     if (end := masked.listed(sentence)) is not None:
