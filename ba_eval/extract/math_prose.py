@@ -68,9 +68,12 @@ _OTHER_AND = re.compile(
 )
 """`and` and `or` in these languages, between two values."""
 _CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=[(（]?[A-J](?![A-Za-z]))")
-_TAG = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.S | re.I)
+_TAG = re.compile(r"<((?:final_)?answer)>(.*?)(?:</\1>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
-_JSON = re.compile(r'"(?:final[_ ])?answer"\s*:\s*(?:"((?:[^"\\\n]|\\.){1,400})"|(-?\d[\d.]*))', re.I)
+_JSON = re.compile(
+    r"""(["'])(?:final[_ ])?answer\1\s*:\s*(?:"((?:[^"\\\n]|\\.){1,400})"|'((?:[^'\\\n]|\\.){1,400})'|(-?\d[\d.]*))""",
+    re.I,
+)
 _LOOK = 4000
 _MOST_TRIES = 40
 _WITHDRAWAL_WITHIN = 600
@@ -79,17 +82,17 @@ _WITHDRAWAL_WITHIN = 600
 def answer_line(text: str) -> Extraction | None:
     """The last "Answer: ...", "the final answer is ...", "A: ..." or "#### ..." that is followed by something."""
     best = _hashes(text)
-    at = text.rfind("<answer>")
+    at = max(text.rfind("<answer>"), text.rfind("<final_answer>"))
     if (
         (best is None or at > best.start)
         and (tag := _TAG.match(text, max(at, 0)))
-        and (found := _first_answer(tag[1].strip()))
+        and (found := _first_answer(tag[2].strip()))
     ):
         best = Extraction(found, "answer-line", start=at)
     if (last := deque(_JSON.finditer(text, max(0, len(text) - _LOOK)), maxlen=1)) and last[0].start() > (
         best.start if best else -1
     ):
-        value = last[0][1] if last[0][1] is not None else last[0][2]
+        value = next(group for group in last[0].groups()[1:] if group is not None)
         best = Extraction(value.replace("\\\\", "\\"), "answer-line", start=last[0].start())
     best = _in_other_languages(text, best)
     at = limit = len(text)
@@ -269,8 +272,9 @@ def _first_answer(rest: str) -> str | None:
 # -- statements
 
 _PREPOSITION = re.compile(r"^(?:(?:[a-z]+(?:ed|ing)|found|taken)\s+)?(?:at|by|when|as)\s+(?=[-\d\x00(])")
+_RELATION = r"\s*(?:=|[<>]=?|[≤≥])\s*"
 _NAMED = re.compile(
-    rf"\b[A-Za-z](?:_\w+)?\s*=\s*{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?\s*=\s*{VALUE})+$"
+    rf"\b[A-Za-z](?:_\w+)?{_RELATION}{VALUE}(?:(?:\s*[,;]\s*|\s+)(?:(?:and|or)\s+)?[A-Za-z](?:_\w+)?{_RELATION}{VALUE})+$"
 )
 """x = 5 or x = -2, at the end of a sentence."""
 _SOLVED = re.compile(
@@ -289,12 +293,16 @@ _ATTAINED = re.compile(
     re.I,
 )
 
-_BOILERPLATE = re.compile(r"<\|[^|]{1,30}\|>.*|\bI hope (?:it|this) is correct\.?|Let me know if.*", re.S | re.I)
+_BOILERPLATE = re.compile(
+    r"<\|[^|]{1,30}\|>.*|\bI hope (?:it|this) is correct\.?|Let me know if.*",
+    re.S | re.I,
+)
 SENTENCE_END = re.compile(
     r"(?<=[\w})\]%\x00!\"'])\s?[.](?=\s|\*|$)|(?<=[a-z)\x00])!(?=\s|$)|\n+|\s[—–]\s|(?<=\x00)\s+(?=(?:Therefore|Thus|Hence|So|The|Final|Answer)\b)"
 )
 _VERB = re.compile(r"\b(?:is|are|was|be|equals?|equal to|becomes?|yields?|gives?|get|obtain|have)\b|=(?![^\x00]*\x00)")
 WORD = re.compile(r"[A-Za-z]{2,}")
+MONEY = r"\\?[$€£]\s?\d[\d,]*(?:\.\d+)?(?![\w.]*\d)"
 NUMBER = re.compile(
     r"(?<![\w.,])(?!\d+(?:st|nd|rd|th)\b)(?:\\?\$|[€£])?\s?[-−]?\s?(?:\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,/]\d+)*|\.\d+)(?:\s*\\?%|\s*percent\b)?"
 )
@@ -382,29 +390,43 @@ def without_where(sentence: str, masked: Masked) -> str:
     return sentence
 
 
+_VALUE_OR_CHOICE = rf"(?:{VALUE}|\(?(?-i:[A-J])\)?(?!\w))"
 _NOT_BUT = re.compile(
-    rf"\bnot\s+{VALUE}(?:\s+[a-z]+)?\s*[,;]?\s+but\s+(?:(?:rather|instead|actually)\s+)?(?={VALUE})", re.I
+    rf"\bnot\s+{_VALUE_OR_CHOICE}(?:\s+[a-z]+)?\s*[,;]?\s+but\s+(?:(?:rather|instead|actually)\s+)?"
+    rf"(?={_VALUE_OR_CHOICE})",
+    re.I,
 )
 _BUT_NOT = re.compile(
     rf"(?:(?<=[\d\x00)%\]}}]),?|(?<=\w),)\s+(?:(?:and|but)\s+)?"
-    rf"(?:not|rather than|instead of)\s+{VALUE}(?:\s+[a-z]+)*\W*$",
+    rf"(?:not|rather than|instead of)\s+{_VALUE_OR_CHOICE}(?:\s+[a-z]+)*\W*$",
     re.I,
 )
+
+
+_WORD_NOT_WORD = re.compile(r"([A-Z]\w+)(?:,|\s+and)\s+not\s+[A-Z]\w+\W*")
+"""Tuesday, not Monday."""
 
 
 def corrected(sentence: str) -> str:
     """Cuts the value that a masked sentence takes back where it states another: `not 10, but 12`, `11, not 10`."""
     kept = _NOT_BUT.sub("", sentence)
     without = _BUT_NOT.sub("", kept)
-    return without if re.search(r"[\d\x00]", without) else kept
+    if word := _WORD_NOT_WORD.fullmatch(kept):
+        return word[1]
+    return without if re.search(r"[\d\x00]|\b[A-J]\b", without) else kept
 
 
 def _first_sentence(masked: str) -> str:
     return next((s for s in SENTENCE_END.split(masked) if s and s.strip(" *_")), "").strip()
 
 
+DECORATION = "".join(map(chr, range(0x1F300, 0x1FB00))) + "✅✔✓⭐✨\ufe0f"
+"""Pictures that praise an answer."""
+
+
 def trim(piece: str) -> str:
-    return piece.replace('\\"', '"').strip().strip('*_`" ').rstrip(".,;: ").strip()
+    piece = piece.replace('\\"', '"').strip().strip('*_`" ')
+    return piece.rstrip(DECORATION + ".,;:。． ").strip()
 
 
 _AT_TIME = re.compile(r"\bat (\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?)\W*$", re.I)

@@ -18,14 +18,15 @@ _KIND = (
 )
 _SUBJECTS = (
     re.compile(
-        rf"(?P<value>{_SPANS}|\b{_THEN},?\s+{_NUMBER})\s+(?:is|are|to be)\s+(?:{_KIND}\s+)*"
+        rf"(?P<value>{_SPANS}|\b{_THEN},?\s+{_NUMBER}|\b[A-Za-z]\s*=\s*{_NUMBER})\s+(?:is|are|to be)\s+(?:{_KIND}\s+)*"
         r"(?:unique|only|smallest|largest|least|greatest|minimum|maximum|minimal|maximal|optimal|best|required|desired|"
-        r"sought|wanted|answers?|solutions?)\b",
+        r"sought|wanted|answers?|solutions?|possibility|possibilities)\b",
         re.I,
     ),
     re.compile(rf"(?P<value>{_SPAN})\s+(?:is|are)\s+(?:attained|achieved|reached)\b", re.I),
     re.compile(
-        rf"(?P<value>{_SPANS}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
+        rf"(?P<value>{_SPANS}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN})|"
+        rf"\b[A-Za-z]\s*=\s*{_NUMBER})\s+"
         r"(?:works?|satisf(?:ies|y)|remains?|fits?|is valid)\b(?=[^\x00]*$|,?\s*(?:but|while|whereas)\b)",
         re.I,
     ),
