@@ -51,6 +51,7 @@ _NEIGHBOURS_WITHIN = 20_000
 _STRUCK_OUT = re.compile(r"(?<![^\s(*])~~(?=[^\s~])[^~\n]{1,200}(?<=[^\s~])~~(?![\w\\~])")
 _STRUCK_WITHIN = 20_000
 _CORRECTION = re.compile(r"\bcorrection(?=[*_]{0,3}:)", re.I)
+_HYPOTHETICAL = re.compile(r"\b(?:if|would|otherwise|in that case|had)\b", re.I)
 _NOT_THIS_BOX = re.compile(r"\b(?:not|rather than|instead of)[\s$(*]*$", re.I)
 
 
@@ -107,7 +108,9 @@ def _overruled(text: str, box: Extraction) -> Extraction | None:
     later = answer_line(behind)
     if later is None or later.answer is None or not re.match(r"\s*[-+$\\(\[{\d.]", later.answer):
         return None
-    before = behind[: later.start + len("answer")]
+    before, after = behind[: later.start + len("answer")], behind[later.start :]
+    if _HYPOTHETICAL.search(re.split(r"[.!?\n]", before)[-1] + re.split(r"[.!?\n]", after)[0]):
+        return None
     return later if corrected or CORRECTING.search(before) or "final answer" in before.lower() else None
 
 

@@ -37,6 +37,7 @@ from ba_eval.extract.math_prose import (
     trim,
     value_of,
     without_boilerplate,
+    without_where,
 )
 from ba_eval.extract.math_statements import ASIDE, pointed_out, without_afterthought, without_extras
 
@@ -65,7 +66,7 @@ _AMOUNT = re.compile(
 )
 """So she pays $14 for 2 tickets."""
 _NO_SOLUTION = re.compile(
-    r"(?:^|[\s,.;])(?:so|thus|hence|therefore|consequently)\b(?!.*\b(?:if|when|case|for)\b)[^\x00\d]*\bno\s+"
+    r"(?:^|[\s,.;])(?:so|thus|hence|therefore|consequently)\b(?!.{{0,80}}\b(?:if|when|case|for)\b)[^\x00\d]{{0,80}}\bno\s+"
     r"(?:(?:real|integer|integral|positive|valid|possible)\s+)?solutions?(?:\s+exists?)?[\s.!]*$",
     re.I,
 )
@@ -110,7 +111,7 @@ _PLAIN_LIMIT = re.compile(r"(?:at|no|not|more|fewer|less|greater)\s", re.I)
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
     r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using|of|with|that|"
-    r"to\s+(?:get|obtain|find|yield|give)|we\s+(?:get|have|obtain|find)|gives|yields|then))|"
+    r"(?:to|and)\s+(?:get|obtain|find|yield|give)|we\s+(?:get|have|obtain|find)|gives|yields|then))|"
     r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z])\s*$",
     re.I,
 )
@@ -195,7 +196,7 @@ def _closing(text: str) -> Extraction | None:
             sentence, concluding = f"so {since['rest']}", True
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
-        sentence = without_extras(corrected(sentence))
+        sentence = without_where(without_extras(corrected(sentence)), masked)
         if (concluding or (final and SPAN_LIST.search(sentence))) and (found := _stated(sentence, masked)):
             return None if _right_side(found.answer or "") in refuted else found
         if final and (found := _plainly(sentence, masked, len(sentences) == 1)):

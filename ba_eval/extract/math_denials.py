@@ -54,7 +54,7 @@ _TAKEN_BACK = re.compile(
     r"I\s+(?:was\s+(?:wrong|mistaken)|miscounted|miscalculated)\b)",
     re.I,
 )
-_HYPOTHETICAL = re.compile(r"\b(?:if|suppose|assum\w+|otherwise|would|case|were|for)\b", re.I)
+_HYPOTHETICAL = re.compile(r"\b(?:if|suppose|assum\w+|otherwise|would|case|were)\b|\bfor\s+(?:\$|[a-z]\s*=)", re.I)
 _LOOK_BACK = 1000
 _REST_OF_SENTENCE = re.compile(r"[^.!?\n]*?(?=\b(?:so|thus|hence|therefore)\b|[.!?\n]|\Z)", re.I)
 
@@ -68,8 +68,10 @@ def is_taken_back(after: str) -> bool:
 def without_taken_back(text: str) -> str:
     """Returns what follows the last sentence that takes back all before it; not what refutes a mere case."""
     for found in reversed(list(_TAKEN_BACK.finditer(text, max(0, len(text) - _LOOK_BACK)))):
-        *before, opening = re.split(r"[.!?\n,:(]", text[max(0, found.start() - 300) : found.start()])
-        said = next((sentence for sentence in reversed(before) if re.search(r"\w", sentence)), "")
+        before = text[max(0, found.start() - 300) : found.start()]
+        opening = re.split(r"[.!?\n,:(]", before)[-1]
+        before = before[: len(before) - len(opening)].rstrip(" .!?\n*_(")
+        said = re.split(r"[.!?\n]", before)[-1]
         if _STARTS_WITH_INTERJECTIONS.fullmatch(opening) and not _HYPOTHETICAL.search(said):
             rest = _REST_OF_SENTENCE.match(text, found.end())
             return text[rest.end() if rest else found.end() :]

@@ -190,7 +190,7 @@ def span_text(match: re.Match[str]) -> str:
 _FENCE = re.compile(r"^```[a-z]*\n\s*")
 _TAGS = re.compile(r"</?(?:b|strong|i|em|u|span|p|br)\b[^<>]{0,80}>", re.I)
 _HEDGE = (
-    r"(?:approximately|approx\.?|about|roughly|around|nearly|exactly|precisely|only|just|either|an?\s+total\s+of|[≈~])"
+    r"(?:approximately|approx\.?|about|roughly|around|nearly|exactly|precisely|only|just|either|an?\s+total\s+of|in\s+total|[≈~])"
     r"\s*(?=[-−+]?[\d$\\(.])"
 )
 """What says how exact a number is, and is no part of it."""
@@ -205,7 +205,7 @@ DESCRIBED = re.compile(
     r"(?:(?:square|cube)(?:\s+root)?|reciprocal|inverse|negative|factorial)\s+of|"
     r"(?:sum|product|difference|quotient|number)\s+of\s+(?:the\s+)?(?:first\s+|all\s+)?\S+\s+[a-z]{3,}|"
     r"\d+(?:st|nd|rd|th)\s+[a-z]+)"
-    r"|one\s+of\s+the|an?\s+(?:\w+\s+){0,2}(?:number|integer|multiple|power|divisor|factor|prime|value)\s+"
+    r"|one\s+of\s+the|an?\s+(?:[\w-]+\s+){0,2}(?:number|integer|multiple|power|divisor|factor|prime|value)\s+"
     r"(?:ending|starting|beginning|divisible|between|less|greater|larger|smaller|of|with|that|which|whose|in|from))\b"
     r"(?:.*?(?:\bwhich\s+(?:is|equals)|\bnamely|\bi\.e\.,?|:|,(?=\s*[-\d$][^,]*$))\s*(?P<value>\S.*))?",
     re.I,
@@ -233,7 +233,7 @@ def _listed(lines: str) -> str | None:
     """Returns the values of a list over several lines; None where one of its items has none."""
     values = []
     for line in re.split(r"\n\s*(?=\S)|(?<=\$)\s*(?:and|or)\b,?", lines):
-        item = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+", "", line.strip(" \t,"))
+        item = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+(?:[A-Za-z][A-Za-z ]{0,40}:\s+)?", "", line.strip(" \t,"))
         if item.strip("., ") in ("and", "or"):
             continue
         value = inner(item) if MATH_SPAN.fullmatch(item.rstrip(" .,;")) else stated(item)
@@ -286,6 +286,7 @@ _SUPPOSED = re.compile(
     rf",?\s+(?:if|when|at|suppose|assume|assuming)\s+(?:[A-Za-z]\s*=\s*{VALUE}|\x00(?P<span>\d+)\x00)\W*$", re.I
 )
 """... if x = 5, at the end of a sentence."""
+_PLACE = re.compile(r"=|^\\?(?:left)?\(")
 _ATTAINED = re.compile(
     r"(?<=[\d\x00)]),?\s+(?:and\s+)?(?:(?:it|this|that|which)\s+)?(?:(?:is|are)\s+)?(?:attained|achieved|reached|"
     r"occur(?:s|ring)|happens)\b[^\d\x00]*\b(?:at|when|for|if|by|with|where)\s"
@@ -384,7 +385,7 @@ def without_where(sentence: str, masked: Masked) -> str:
     """Cuts where a value is taken, at the end of a masked sentence: 15 when x = 3, attained at x = 3."""
     sentence = _ATTAINED.sub("", sentence)
     supposed = _SUPPOSED.search(sentence)
-    if supposed and (supposed["span"] is None or "=" in span_text(masked.spans[int(supposed["span"])])):
+    if supposed and (supposed["span"] is None or _PLACE.search(span_text(masked.spans[int(supposed["span"])]))):
         before = sentence[: supposed.start()]
         return before if re.search(r"[\d\x00]", before) else sentence
     return sentence
@@ -397,7 +398,7 @@ _NOT_BUT = re.compile(
     re.I,
 )
 _BUT_NOT = re.compile(
-    rf"(?:(?<=[\d\x00)%\]}}]),?|(?<=\w),)\s+(?:(?:and|but)\s+)?"
+    rf"(?:(?<=[\d\x00)%\]}}]),?|(?<=\w),|(?<=\b[A-J]))\s+(?:(?:and|but)\s+)?"
     rf"(?:not|rather than|instead of)\s+{_VALUE_OR_CHOICE}(?:\s+[a-z]+)*\W*$",
     re.I,
 )
