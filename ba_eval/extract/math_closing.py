@@ -66,7 +66,7 @@ _AMOUNT = re.compile(
 )
 """So she pays $14 for 2 tickets."""
 _NO_SOLUTION = re.compile(
-    r"(?:^|[\s,.;])(?:so|thus|hence|therefore|consequently)\b(?!.{{0,80}}\b(?:if|when|case|for)\b)[^\x00\d]{{0,80}}\bno\s+"
+    r"(?:^|[\s,.;])(?:so|thus|hence|therefore|consequently)\b(?!.{0,80}\b(?:if|when|case|for)\b)[^\x00\d]{0,80}\bno\s+"
     r"(?:(?:real|integer|integral|positive|valid|possible)\s+)?solutions?(?:\s+exists?)?[\s.!]*$",
     re.I,
 )
