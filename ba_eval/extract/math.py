@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ba_eval.extract.math_closing import bare, closing, last_number
-from ba_eval.extract.math_denials import CORRECTING, REFUTED
+from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
 from ba_eval.extract.math_prose import Extraction, Method, answer_line
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
@@ -50,7 +50,6 @@ _CHANNEL_WITHIN = 200
 _NEIGHBOURS_WITHIN = 20_000
 _STRUCK_OUT = re.compile(r"(?<![^\s(*])~~(?=[^\s~])[^~\n]{1,200}(?<=[^\s~])~~(?![\w\\~])")
 _STRUCK_WITHIN = 20_000
-_CORRECTION = re.compile(r"\bcorrection(?=[*_]{0,3}:)", re.I)
 _HYPOTHETICAL = re.compile(r"\b(?:if|would|otherwise|in that case|had)\b", re.I)
 _NOT_THIS_BOX = re.compile(r"\b(?:not|rather than|instead of)[\s$(*]*$", re.I)
 
@@ -102,7 +101,7 @@ def _overruled(text: str, box: Extraction) -> Extraction | None:
     if not box.closed:
         return None
     behind = text[box.end :][-_BEHIND_LIMIT:]
-    behind, corrected = _CORRECTION.subn("answer", behind)
+    behind, corrected = CORRECTION.subn("answer:", behind)
     if not (corrected or CORRECTING.search(behind) or "final answer" in behind.lower()):
         return None
     later = answer_line(behind)

@@ -204,8 +204,8 @@ def _closing(text: str) -> Extraction | None:
         if final and concluding and (name := _PROPER_NAME.search(sentence)):
             return Extraction(name[1], "closing")
         if final and bounded and concluding and "\x00" not in sentence:
-            limit = f"{bounded['words']} {masked.shown(bounded['value'])}"
-            claimed = _PLAIN_LIMIT.match(limit) and not DENIED.search(whole)
+            limit = bounded["open"] or f"{bounded['words']} {masked.shown(bounded['value'])}"
+            claimed = (bounded["open"] or _PLAIN_LIMIT.match(limit)) and not DENIED.search(whole)
             return Extraction(limit, "closing") if claimed else None
     if lines and _VERDICT.fullmatch(lines[-1]):
         return Extraction(lines[-1].strip(), "closing")
@@ -343,7 +343,7 @@ def bare(text: str) -> Extraction | None:
     words = WORD.findall(plain)
     number = re.search(r"\d", plain)
     before = WORD.findall(plain[: number.start()]) if number else []
-    if len(words) > 3 or REFUTED.search(plain) or not all(map(_HEDGE.fullmatch, before)):
+    if len(words) > 3 or REFUTED.search(plain) or VALUE_REFUTED.search(plain) or not all(map(_HEDGE.fullmatch, before)):
         return None
     return Extraction(trim(line), "bare") if trim(line) else None
 

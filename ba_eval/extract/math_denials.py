@@ -31,7 +31,9 @@ _REFUTED = (
 )
 REFUTED = re.compile(rf"[\s$)*]{{0,6}}{_REFUTED}", re.I)
 VALUE_REFUTED = re.compile(
-    rf"(?<![\w.])(?P<value>{VALUE})\s*,?\s+(?:{CONTRAST}\s+)?(?:(?:it|this|that|which)\s+)?(?:must\s+)?{_REFUTED}", re.I
+    rf"(?<![\w.])(?P<value>{VALUE})(?:\s*,?\s+(?:{CONTRAST}\s+)?(?:(?:it|this|that|which)\s+)?(?:must\s+)?{_REFUTED}"
+    rf"|\s*\((?:this\s+is\s+|which\s+is\s+)?{_WRONG}\))",
+    re.I,
 )
 OTHER_REFUTED = re.compile(
     rf"\s*[,;]?\s+{CONTRAST}\s+(?:(?:the|for)\s+)?(?:[A-Za-z]\s*=\s*)?{VALUE}\s+{_REFUTED}[^\x00\d]*$", re.I
@@ -78,6 +80,12 @@ def without_taken_back(text: str) -> str:
     return text
 
 
+CORRECTION = re.compile(
+    r"\bcorrection(?=[*_]{0,3}:)|\b(?:actually|oops|wait|sorry|no|scratch\s+that)\b[\s,.!…]{1,4}"
+    r"(?:(?:it|this|that)\s+(?:should\s+(?:be|have\s+been)|is)|I\s+meant(?:\s+to\s+say)?)(?=\s+[-\d$\\(*])",
+    re.I,
+)
+"""What introduces another answer than the one before: `Correction: 7`, `actually, it should be 7`."""
 CORRECTING = re.compile(
     r"\b(?:wait|actually|oops|sorry|apolog\w+|mistaken?|error|wrong|incorrect|correction|corrected|revised?|"
     r"second thoughts?|hold on|miscounted|miscalculated|overlooked)\b",
@@ -92,7 +100,8 @@ _OTHERS_SAY = (
 )
 _NOT_CLAIMED = (
     r"(?:\b(?:whether|if|unless|assum(?:e|es|ing)|suppos(?:e|es|ing)|imagine|pretend|doubt|"
-    r"let(?:'s|\s+us)?\s+say|(?:not\s+true|false|unclear|unlikely|impossible|not\s+the\s+case)\s+that)"
+    r"let(?:'s|\s+us)?\s+say|(?:false|unclear|unlikely|impossible)\s+that|"
+    r"(?:not|n['’]t)\s+(?:true|clear|sure|certain|convinced|known|the\s+case)\s+(?:that|if|whether))"
     rf"|(?<!\bI )(?<!\bwe )(?<!I would )\b{_OTHERS_SAY}|\bto\s+think)"
     r"\s+(?:that\s+)?(?:(?:the|this|his|her|their|final|correct|right)\s+)*"
     r"|\bnone\s+of\s+(?:the|these)\s+"
@@ -105,8 +114,8 @@ UNCLAIMED_ANSWER = re.compile(rf"(?:{_NOT_CLAIMED})answers?\b", re.I)
 
 BOUNDED = re.compile(
     r"\b(?P<words>at\s+(?:least|most)|(?:no|not)\s+(?:more|fewer|less|greater)\s+than|"
-    r"(?:more|fewer|less|greater|larger|smaller)\s+than|exceeds?|up\s+to|(?<=are\s)over|(?<=is\s)over)\s+"
-    rf"(?P<value>\\?\$?{VALUE})",
+    r"(?:more|fewer|less|greater|larger|smaller)\s+than|exceeds?|up\s+to|bounded\s+(?:above|below)\s+by|(?<=are\s)over|(?<=is\s)over)\s+"
+    rf"(?P<value>\\?\$?{VALUE})|(?P<open>{VALUE}\s+or\s+(?:more|fewer|less|greater))\b",
     re.I,
 )
 _TASK_OF = (
@@ -115,11 +124,11 @@ _TASK_OF = (
 )
 TASK = re.compile(
     rf"{_TASK_OF}(?P<task>find|compute|determine|calculate|evaluate|count|solve|minimi[sz]e|maximi[sz]e|work\s+out)\b|"
-    rf"{_TASK_OF}(?:show|prove|consider)\b",
+    rf"{_TASK_OF}(?:show|prove|consider|check|verify|examine|test|try)\b",
     re.I,
 )
 TASK_DONE = re.compile(
-    r"\b(?:so|thus|hence|therefore|which\s+(?:is|equals|gives)|namely|giving)\b|=(?=[^\x00=]*$)", re.I
+    r"\b(?:so|thus|hence|therefore|which\s+(?:is|equals|gives)|namely|giving)\b|(?<![A-Za-z\s])\s?=(?=[^\x00=]*$)", re.I
 )
 SUPPOSITION = re.compile(
     r"\W*(?:(?:now|so|next|wlog|without\s+loss\s+of\s+generality|we\s+(?:may|can))\b[\s,:]*){0,4}"

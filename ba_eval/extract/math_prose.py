@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
-from ba_eval.extract.math_denials import PLAIN_VALUE, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, is_taken_back
+from ba_eval.extract.math_denials import CORRECTION, PLAIN_VALUE, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, is_taken_back
 
 Method = Literal["boxed", "answer-line", "closing", "bare", "last-number"]
 
@@ -77,10 +77,13 @@ _JSON = re.compile(
 _LOOK = 4000
 _MOST_TRIES = 40
 _WITHDRAWAL_WITHIN = 600
+_CORRECTED_WITHIN = 1000
 
 
 def answer_line(text: str) -> Extraction | None:
     """The last "Answer: ...", "the final answer is ...", "A: ..." or "#### ..." that is followed by something."""
+    if CORRECTION.search(text, max(0, len(text) - _CORRECTED_WITHIN)):
+        text = text[:-_CORRECTED_WITHIN] + CORRECTION.sub("answer:", text[-_CORRECTED_WITHIN:])
     best = _hashes(text)
     at = max(text.rfind("<answer>"), text.rfind("<final_answer>"))
     if (
@@ -125,6 +128,9 @@ def answer_line(text: str) -> Extraction | None:
     return best
 
 
+_ASKED = re.compile(r"[^\s?]{1,20}\?")
+
+
 def _unclaimed(text: str, at: int) -> re.Match[str] | None:
     """Returns the words that make an answer mark no claim, from their start on: `suppose that the answer`."""
     end = at + len("nswer") + (text[at + len("nswer") : at + len("nswers")] in ("s", "S"))
@@ -138,7 +144,7 @@ def _is_withdrawn(rest: str) -> bool:
     """Tells whether the sentence behind an answer mark, or the next one, takes its value back."""
     masked = Masked(rest[:_WITHDRAWAL_WITHIN].lstrip(" \t*_:：\n")).text
     end = SENTENCE_END.search(masked)
-    if end and is_taken_back(masked[end.end() :]):
+    if (end and is_taken_back(masked[end.end() :])) or _ASKED.match(masked):
         return True
     return VALUE_REFUTED.match(masked, 0, end.start() if end else len(masked)) is not None
 
@@ -202,7 +208,8 @@ _OF_THEM = re.compile(r"(?<=\w)\s+(?:of\s+(?:them|these|those)|in\s+(?:all|total
 
 DESCRIBED = re.compile(
     r"(?:(?:the\s+)?(?:remainder\s+(?:when|of|left|after)|(?:last|units?|ones|tens|rightmost)\s+(?:\w+\s+)?digits?\s+of|"
-    r"(?:(?:square|cube)(?:\s+root)?|reciprocal|inverse|negative|factorial)\s+of|"
+    r"(?:(?:square|cube)(?:\s+root)?|reciprocal|inverse|negative|factorial|sine|cosine|tangent|logarithm|half)\s+of|"
+    r"number\s+(?:with|whose|that)|\d+\s+(?:times|(?:less|more|fewer|greater)\s+than)\s+the|"
     r"(?:sum|product|difference|quotient|number)\s+of\s+(?:the\s+)?(?:first\s+|all\s+)?\S+\s+[a-z]{3,}|"
     r"\d+(?:st|nd|rd|th)\s+[a-z]+)"
     r"|one\s+of\s+the|an?\s+(?:[\w-]+\s+){0,2}(?:number|integer|multiple|power|divisor|factor|prime|value)\s+"
@@ -279,7 +286,7 @@ _NAMED = re.compile(
 """x = 5 or x = -2, at the end of a sentence."""
 _SOLVED = re.compile(
     r"(?<![\w$])(?!(?i:if|for|when|where|at|let|with|suppose|assume|assuming|taking|setting|than|not)\b)[A-Za-z]+[,:]?\s+"
-    rf"(?P<equation>[A-Za-z](?:_\w+)?\s*=\s*[-−+]?{PLAIN_VALUE})$"
+    rf"(?P<equation>[A-Za-z](?:_\w+)?{_RELATION}[-−+]?{PLAIN_VALUE})$"
 )
 """Therefore, x = 5."""
 _SUPPOSED = re.compile(
