@@ -59,7 +59,7 @@ _RESULT = re.compile(
 )
 """20 - 7 = 13 apples left; $20 + $15 = $35."""
 _AMOUNT = re.compile(
-    r"\b(?:earn(?:s|ed)?|pays?|paid|spends?|spent|costs?|makes?|made|has|have|had|gets?|got|saves?|saved|needs?|owes?|"
+    r"(?<!who\s)(?<!which\s)(?<!that\s)\b(?:earn(?:s|ed)?|pays?|paid|spends?|spent|costs?|makes?|made|has|have|had|gets?|got|saves?|saved|needs?|owes?|"
     r"raised?|charges?|is|are|was|so|thus|worth)\s+(?:(?:therefore|thus|now|then|about|exactly|only|a\s+total\s+of)\s+)?"
     rf"({MONEY})(?=[\s.!]*$|,\s+which\b|(?:\s+(?!per\b|each\b|and\b|or\b)[a-z]+)+(?:\s+\d+\s+[a-z]+)?[\s.!]*$)",
     re.I,
@@ -125,7 +125,7 @@ _VERDICT = re.compile(
 _NO = r"(?:pas|ne|n|ni|nicht|kein\w*|no|non|nie|não|nem|niet|geen|не|нет)"
 _LIMIT = r"(?:plus|moins|más|menos|mehr|weniger|mindestens|höchstens|più|meno|mais|więcej|mniej|meer|minder|entre)"
 _ELSEWHERE = re.compile(
-    r"(?:(?:所以|因此|因而|故)[，,：\s]*|(?<!\w)(?:donc|ainsi|soit|daher|somit|folglich|deshalb|portanto|luego|entonces|"
+    r"(?:(?:所以|因此|因而|故|综上(?:所述)?)[，,：\s]*|(?<!\w)(?:donc|ainsi|soit|daher|somit|folglich|deshalb|portanto|luego|entonces|"
     r"por (?:lo )?tanto|quindi|dunque|perciò|pertanto|więc|zatem|dus|значит|поэтому|итак|следовательно|jadi)[\s,:]+)"
     rf"(?:(?!(?:{_NO}|{_LIMIT})\b)[^\W\d_]+(?:['’]|\s+)){{0,4}}?"
     r"(?P<value>\x00\d+\x00|(?:[A-Za-z]\s*=\s*)?\d+(?:,\d{1,2})?(?![\d.,]\d))"
@@ -264,6 +264,8 @@ def _plainly(sentence: str, masked: Masked, alone: bool) -> Extraction | None:
         return None
     if result := _RESULT.search(sentence):
         return Extraction(result[1] or result[2], "closing")
+    if (amount := _AMOUNT.search(sentence)) and len(re.findall(MONEY, sentence)) == 1:
+        return Extraction(amount[1], "closing")
     plain = alone or bool(masked.spans) or _PLAIN_STATEMENT.match(sentence)
     if plain and (match := _STATEMENT.search(sentence)):
         return Extraction(masked.shown(trim(match[1])), "closing")

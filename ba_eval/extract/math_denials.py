@@ -26,7 +26,7 @@ _RIGHT = (
 _NOT = r"(?:(?:is|are|was|were|do|does|did|could|would|will|can)(?:\s+not|n['’]t)|can['’]t|cannot|never)"
 _REFUTED = (
     rf"(?:(?:(?:is|are|was|were|be|seems)\s+|['’]s\s+)(?:(?:\w+ly|also|thus|then)\s+)?{_WRONG}"
-    rf"|(?:{_NOT}|['’]s\s+not)\s+(?:be\s+)?{_RIGHT}|must\s+be\s+{_WRONG}|fails|violates|contradicts"
+    rf"|(?:{_NOT}|['’]s\s+not)\s+(?:be\s+)?{_RIGHT}|must\s+be\s+{_WRONG}|fails|(?:violates|contradicts)\s+(?:the|our|this|that|what)"
     rf"|(?:leads?\s+to|gives?|is|yields?)\s+an?\s+contradiction|makes\s+no\s+sense){_UNDER_A_CONDITION}"
 )
 REFUTED = re.compile(rf"[\s$)*]{{0,6}}{_REFUTED}", re.I)

@@ -27,15 +27,41 @@ class Extraction:
 
 _ANSWER_MARK = re.compile(
     r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?:[ \t]\([^()\n]{1,40}\))?[*_\s]{0,6}?"
-    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=>?|:|：|->|[→⇒]|[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|[*_:#]*[ \t]*\n)",
+    r"(?:[*_]*\s*(?:\b(?:is|are|as)\b|=>?|:|：|->|[→⇒]|(?<!\n)[-–—]\s)[*_]*\s*(?:\b(?:is|are)\b|:|：)?|"
+    r"[*_:#]*[ \t]*\n)",
     re.I,
 )
 _ANSWER_ELSEWHERE = (
     *("réponse", "reponse", "respuesta", "resposta", "risposta", "antwort", "antwoord", "odpowiedź", "svaret", "svar"),
-    *("ответ", "відповідь", "cevap", "jawabannya", "jawaban", "đáp án", "đáp số", "उत्तर", "الجواب", "الإجابة"),
+    *(
+        "ответ",
+        "відповідь",
+        "vastaus",
+        "răspuns",
+        "απάντηση",
+        "cevap",
+        "jawabannya",
+        "jawaban",
+        "đáp án",
+        "đáp số",
+        "उत्तर",
+        "الجواب",
+        "الإجابة",
+    ),
 )
 _RESULT_ELSEWHERE = (
-    *("ergebnis", "lösung", "résultat", "la solution", "resultado", "solución", "solução", "risultato", "soluzione"),
+    *(
+        "endergebnis",
+        "ergebnis",
+        "lösung",
+        "résultat",
+        "la solution",
+        "resultado",
+        "solución",
+        "solução",
+        "risultato",
+        "soluzione",
+    ),
     *("resultaat", "oplossing"),
 )
 """Words that head whole solutions too; they introduce an answer with a verb only."""
@@ -44,8 +70,8 @@ _IS_ELSEWHERE = r"(?:es|est|ist|is|lautet|adalah|är|er|[éè])(?!\w)"
 _OTHER_MARK = re.compile(
     rf"(?:(?<!\w)(?:(?:{'|'.join(_ANSWER_ELSEWHERE)})"
     rf"(?: (?:final[ea]?|correct[ae])(?!\w)| {_IS_ELSEWHERE}|\s*[:：=]|\s+[-–—]\s|"
-    r"(?<=ist die antwort)(?=\s[-+\d$\\(]))|"
-    rf"(?:{'|'.join(_RESULT_ELSEWHERE)}) {_IS_ELSEWHERE})|"
+    r"(?:(?<=ist die antwort)|(?<=is het antwoord))(?=\s[-+\d$\\(]))|"
+    rf"(?:{'|'.join(_RESULT_ELSEWHERE)})(?: final[ea]?| correct[ao]?)? {_IS_ELSEWHERE})|"
     r"答案|答え|정답|(?<![回解])答(?=\s*[:：])|답(?=\s*[:：은이]))"
     rf"[*_\s】]{{0,6}}(?:{_IS_ELSEWHERE}|应?[是为]|は|[은는이])?[*_\s]{{0,6}}[:：]?"
     r"(?:\s*(?:donc|dus|also|daher|somit|entonces|quindi|dunque|portanto|então)(?!\w))?"
@@ -58,6 +84,9 @@ _NOT_BUT_ELSEWHERE = re.compile(
     rf"{_NOT_ELSEWHERE}\s*[^\s,，]{{1,20}}\s?[,，]?\s?(?:mais|sondern|sino|ma|mas|maar|а|而是)(?=[\s\d$(])", re.I
 )
 """Not 5 but: what stands before the answer, in these languages."""
+_BUT_NOT_ELSEWHERE = re.compile(
+    r"[,，]\s*(?:而?不是|(?:und )?nicht\s|et non\s|(?:y )?no\s|(?:e )?non\s|а? ?не\s)[^.\n]*", re.I
+)
 _DENIED_ELSEWHERE = re.compile(rf"\s*{_NOT_ELSEWHERE}", re.I)
 _OTHER_ENDING = re.compile(r"(?:입니다|이다|です|である|になります|となります)(?=[.。\s]|$)")
 AND_ELSEWHERE = "et|ou|und|oder|y|e|o|i|oraz|lub|и|или"
@@ -162,7 +191,7 @@ def _in_other_languages(text: str, best: Extraction | None) -> Extraction | None
         if last and (best is None or start + last[0].start() > best.start):
             rest = _OTHER_ENDING.sub("", tail[last[0].end() :]).replace("。", ". ").replace("，", ", ")
             rest = rest.replace("（", "(").replace("）", ")")
-            rest = _OTHER_AND.sub(" and ", rest)
+            rest = _OTHER_AND.sub(" and ", _BUT_NOT_ELSEWHERE.sub("", rest))
             if not _DENIED_ELSEWHERE.match(rest) and (found := _first_answer(rest)):
                 best = Extraction(found, "answer-line", start=start + last[0].start())
     return best
@@ -224,7 +253,7 @@ DIVIDED = re.compile(r"\bremainder\s+(?:when|of|left|after)\b.*\bdivided by \S+\
 
 
 _ITEMS = r"(?:(?:[-*•]|\d{1,2}[.)])[ \t]+[^\n]+)"
-_TUPLE = r"(?:\$?\\?\([^()\n]{1,80},[^()\n]{1,80}\)\$?)"
+_TUPLE = r"(?:\${0,2}\\?\([^()\n]{1,80},[^()\n]{1,80}\)\${0,2})"
 _EQUATION = r"(?:\$?[A-Za-z]\s*=\s*[^\s$,;.]{1,40}\$?)"
 _DISPLAYED = r"(?:\$\$[^$]{1,200}\$\$|\\\[[^\n]{1,200}\\\])"
 _LISTED = re.compile(
@@ -232,6 +261,9 @@ _LISTED = re.compile(
     rf"{_EQUATION}(?:[ \t,]*\n\s*{_EQUATION}(?=[.\s]*$|[ \t,]*\n))+|{_DISPLAYED}(?:\s*(?:and|or),?\s*{_DISPLAYED})+"
 )
 """A list over several lines, each of them an item, a tuple or an equation."""
+_EXPLAINED = re.compile(r"(?:because|since|as|where|which|with|note|check|this|these)\b", re.I)
+_INTRODUCTION = re.compile(r"[^\n]{1,80}:\s*\n\s*(?=[-•]\s|1[.)]\s|\$\$|\\\[)")
+"""The values are: and a list."""
 _STAR_BULLET = re.compile(r"^\*(?=[ \t])", re.M)
 _LONE_ITEM = re.compile(r"^(?:[-*•]|1[.)])\s+(?=\$|\*\*)")
 
@@ -240,9 +272,15 @@ def _listed(lines: str) -> str | None:
     """Returns the values of a list over several lines; None where one of its items has none."""
     values = []
     for line in re.split(r"\n\s*(?=\S)|(?<=\$)\s*(?:and|or)\b,?", lines):
-        item = re.sub(r"^(?:[-*•]|\d{1,2}[.)])\s+(?:[A-Za-z][A-Za-z ]{0,40}:\s+)?", "", line.strip(" \t,"))
+        item = re.sub(
+            r"^(?:[-*•]|\d{1,2}[.)])\s+(?:[A-Za-z][A-Za-z ]{0,40}:\s+|\*{0,2}\([a-h]\)\*{0,2}\s+)?",
+            "",
+            line.strip(" \t,"),
+        )
         if item.strip("., ") in ("and", "or"):
             continue
+        if values and _EXPLAINED.match(item):
+            break
         value = inner(item) if MATH_SPAN.fullmatch(item.rstrip(" .,;")) else stated(item)
         if not value or not re.search(r"\d", value) or (len(WORD.findall(value)) > 3 and "\\" not in value):
             return None
@@ -258,6 +296,7 @@ def _first_answer(rest: str) -> str | None:
         described["value"] or not _VERB_OF_VALUE.search(_first_sentence(rest))
     ):
         return _first_answer(described["value"]) if described["value"] else None
+    rest = _INTRODUCTION.sub("", rest, count=1) if _INTRODUCTION.match(rest) else rest
     if (lines := _LISTED.match(rest)) is not None:
         return _listed(lines[0])
     rest = _LONE_ITEM.sub("", rest)
