@@ -41,17 +41,20 @@ _TURN_ENDS = (
     "<|return|>",
     "<|end|>",
     "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
     "</s>",
 )
-_NEXT_QUESTIONS = ("\nHuman:", "\nUser:", "\nQuestion:", "\nProblem:", "\nQ:")
-_REPLY = re.compile(r"\n\s*(?:Assistant|Answer|Solution|Response|A)\s?:")
+_NEXT_QUESTIONS = ("\nHuman:", "\nUser:", "\nQuestion:", "\nProblem:", "\nQ:", "\n**Question:", "\n### Instruction:")
+_REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|A)\s?:")
 _RUN_ON_WITHIN = 20_000
 _CHANNEL_WITHIN = 200
 _NEIGHBOURS_WITHIN = 20_000
 _STRUCK_OUT = re.compile(r"(?<![^\s(*])~~(?=[^\s~])[^~\n]{1,200}(?<=[^\s~])~~(?![\w\\~])")
 _STRUCK_WITHIN = 20_000
 _HYPOTHETICAL = re.compile(r"\b(?:if|would|otherwise|in that case|had)\b", re.I)
-_NOT_THIS_BOX = re.compile(r"\b(?:not|rather than|instead of)[\s$(*]*$", re.I)
+_NOT_THIS_BOX = re.compile(
+    r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
+)
 
 
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
@@ -121,7 +124,8 @@ def _boxed(text: str) -> Extraction | None:
         return Extraction(answer, "boxed", closed="end_of_box" in token[0], start=at, end=token.end())
     starts = _last_boxes(text)
     while len(starts) > 1 and _is_denied(text, starts[-1]):
-        starts.pop()
+        denied = _content(text, starts[-1])[0].strip()
+        starts = [box for box in starts[:-1] if _content(text, box)[0].strip() != denied] or starts[:1]
     if not starts:
         return None
     content, end, closed = _content(text, starts[-1])

@@ -88,7 +88,8 @@ CORRECTION = re.compile(
 """What introduces another answer than the one before: `Correction: 7`, `actually, it should be 7`."""
 CORRECTING = re.compile(
     r"\b(?:wait|actually|oops|sorry|apolog\w+|mistaken?|error|wrong|incorrect|correction|corrected|revised?|"
-    r"second thoughts?|hold on|miscounted|miscalculated|overlooked)\b",
+    r"updated|amended|second thoughts?|reflection|further review|reconsider|scratch that|hold on|miscounted|"
+    r"miscalculated|overlooked|correct my|false|(?:not|n['’]t) (?:correct|right|valid|true))\b|^\W*no\b",
     re.I,
 )
 """Words with which a text corrects what it said before."""
