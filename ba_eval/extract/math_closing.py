@@ -50,7 +50,7 @@ _CONCLUDING = re.compile(
 )
 _SENTENCE = re.compile(rf"(?:{_CONCLUDING.pattern}|\b(?:is|are|equals?|there)\b).*\s", re.I)
 """Bold text that is a sentence."""
-_ITEM = rf"(?:{VALUE}|[^\s.,]*\d[^\s,]*)"
+_ITEM = rf"(?:(?:[A-Za-z]\s*=\s*)?{VALUE}|[^\s.,]*\d[^\s,]*)"
 _STATEMENT = re.compile(
     rf"\b(?:is|are|equals?)\s+({_ITEM}(?:(?:\s*[,;]\s*(?:and|or)?\s*|\s+(?:and|or)\s+){_ITEM})*)[.\s]*$"
 )
@@ -81,7 +81,7 @@ _PROVED = re.compile(
 )
 """The sign that ends a proof."""
 _PROVED_WITHIN = 60
-_SO_SIGN = re.compile(r"(?:\\(?:therefore|implies|Rightarrow|Longrightarrow)(?![A-Za-z])|[∴⇒])\s*")
+_SO_SIGN = re.compile(r"(?:=>|\\(?:therefore|implies|Rightarrow|Longrightarrow)(?![A-Za-z])|[∴⇒])\s*")
 _PLAIN_STATEMENT = re.compile(r"\W*(?:the|this|it|its|there|so|which|x|y|n)\b", re.I)
 _REMARK = re.compile(r"\s+\((?=[A-Za-z]{2})[^()]*\)(?=[.\s]*$)")
 _LABEL = re.compile(r"[\W_]*(?:ans|answer|result|solution|output|value|total)\b[*_\s]{0,4}[.:=][*_\s]{0,4}(?=\S)", re.I)
@@ -91,9 +91,9 @@ _CHOICE = re.compile(
     r"(?=[*_.!\s]*$|[:)]|\s+is\s+(?:the\s+)?(?:correct|right|best|answer)\b)"
 )
 _CHOICE_SUBJECT = re.compile(
-    r"\W*(?:(?i:so|thus|hence|therefore|then),?\s+)?(?:"
-    r"[*_]{0,2}\(?([A-J])\)?[*_]{0,2}\s+is\s+(?:the\s+)?(?:correct|right|best)(?:\s+(?:answer|choice|option|one))?|"
-    r"(?i:options|choices|statements|answers)\s+(\(?[A-J]\)?(?:(?:,\s*(?:and\s+)?|\s+and\s+)\(?[A-J]\)?)+)\s+"
+    r"\W*(?:(?i:so|thus|hence|therefore|then),?\s+)?(?:(?i:only)\s+)?(?:"
+    r"[*_]{0,2}\(?([A-J])\)?[*_]{0,2}\s+is\s+(?:the\s+)?(?:(?:correct|right|best)(?:\s+(?:answer|choice|option|one))?|answer)|"
+    r"(?:(?i:both|options|choices|statements|answers)\s+){0,2}(\(?[A-J]\)?(?:(?:,\s*(?:and\s+)?|\s+and\s+)\(?[A-J]\)?)+)\s+"
     r"are\s+(?:the\s+)?(?:correct|right|true|best)(?:\s+(?:answers|choices|options|ones))?)[\s.!]*"
 )
 """C is correct; options A and C are correct."""
@@ -177,10 +177,10 @@ def _closing(text: str) -> Extraction | None:
         concluding = bool(_CONCLUDING.search(sentence))
         if _SO_FAR.match(sentence):
             continue
-        if UNCLAIMED_ANSWER.search(sentence) or ANSWER_DESCRIBED.search(sentence) or sentence.rstrip().endswith("?"):
+        if _claims_nothing(sentence):
+            if final:
+                return None
             break
-        if SUPPOSITION.fullmatch(sentence):
-            return None
         if (task := TASK.search(sentence)) and not TASK_DONE.search(sentence, task.end()):
             if task["task"]:
                 return None
@@ -224,6 +224,13 @@ def _closing(text: str) -> Extraction | None:
         if spans:
             return Extraction(_with_neighbours(last, spans[-1], masked), "closing")
     return None
+
+
+def _claims_nothing(sentence: str) -> bool:
+    """Tells whether a masked sentence names a value that is none of the text's own: asked, supposed, others' answer."""
+    asked = sentence.rstrip().endswith("?") and re.search(r"[\d\x00]", sentence)
+    described = UNCLAIMED_ANSWER.search(sentence) or ANSWER_DESCRIBED.search(sentence)
+    return bool(asked or described or SUPPOSITION.fullmatch(sentence))
 
 
 def _right_side(equation: str) -> str:
@@ -336,6 +343,7 @@ _HEDGE = re.compile(
 def bare(text: str) -> Extraction | None:
     """A response that is nothing but an answer: a formula, a number with a unit, a word or two."""
     line = _FENCED.sub(r"\1", text.strip())
+    line = line[sign.end() :] if (sign := _SO_SIGN.match(line)) else line
     if not line or len(line) > 400 or "\n" in line or "boxed" in line:
         return None
     span = MATH_SPAN.fullmatch(line)

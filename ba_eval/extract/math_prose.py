@@ -473,7 +473,7 @@ DECORATION = "".join(map(chr, range(0x1F300, 0x1FB00))) + "✅✔✓⭐✨\ufe0f
 
 def trim(piece: str) -> str:
     piece = piece.replace('\\"', '"').strip().strip('*_`" ')
-    return piece.rstrip(DECORATION + ".,;:。． ").strip()
+    return piece.rstrip(DECORATION + ".,;:。．！ ").strip()
 
 
 _AT_TIME = re.compile(r"\bat (\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?)\W*$", re.I)
@@ -504,7 +504,7 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         step = _last_step(sentence)
         if step == sentence or denies(step):
             return None
-        sentence = step
+        sentence = f"so {step}"
     if concluding:
         sentence = without_where(sentence, masked)
         if (supposed := _SUPPOSED.search(sentence)) and not supposed["span"]:
