@@ -75,6 +75,7 @@ _SINCE = re.compile(
     rf"\W*(?:since|because|as)\s+[^,]{{1,120}},\s*(?P<rest>(?:we\s+\w+\s+)?(?:[A-Za-z]\s*=\s*)?{VALUE}\W*)", re.I
 )
 """Since x > 0, x = 5."""
+_REASON = re.compile(r"\W*(?:since|because|as)\s+(?P<reason>[^,]{1,120}),\s*(?P<rest>.*[\d\x00].*)", re.I | re.S)
 _STRONG_WORD = re.compile(r"\\(?:textbf|emph)\{([A-Za-z -]{1,40})\}(?=[\s.!]*$)")
 _PROVED = re.compile(
     r"(?:\$\s*\\(?:blacksquare|square|Box|qed)\s*\$|\\(?:blacksquare|square|qed)\b|\bQ\.?E\.?D\b\.?|[\s∎■□])+$"
@@ -194,6 +195,8 @@ def _closing(text: str) -> Extraction | None:
             return Extraction("no solution", "closing")
         if final and (since := _SINCE.fullmatch(sentence)):
             sentence, concluding = f"so {since['rest']}", True
+        if (reason := _REASON.fullmatch(sentence)) and denies(reason["reason"]):
+            sentence, concluding = f"so {reason['rest']}", True
         if (final or concluding) and (value := pointed_out(sentence, masked)):
             return Extraction(value, "closing")
         sentence = without_where(without_extras(corrected(sentence)), masked)

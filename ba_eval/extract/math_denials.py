@@ -26,7 +26,7 @@ _RIGHT = (
 _NOT = r"(?:(?:is|are|was|were|do|does|did|could|would|will|can)(?:\s+not|n['’]t)|can['’]t|cannot|never)"
 _REFUTED = (
     rf"(?:(?:(?:is|are|was|were|be|seems)\s+|['’]s\s+)(?:(?:\w+ly|also|thus|then)\s+)?{_WRONG}"
-    rf"|(?:{_NOT}|['’]s\s+not)\s+(?:be\s+)?{_RIGHT}|must\s+be\s+{_WRONG}|fails|(?:violates|contradicts)\s+(?:the|our|this|that|what)"
+    rf"|(?:{_NOT}|['’]s\s+not)\s+(?:be\s+)?{_RIGHT}|{_NOT}(?=[\s.!]*$)|must\s+be\s+{_WRONG}|fails|(?:violates|contradicts)\s+(?:the|our|this|that|what)"
     rf"|(?:leads?\s+to|gives?|is|yields?)\s+an?\s+contradiction|makes\s+no\s+sense){_UNDER_A_CONDITION}"
 )
 REFUTED = re.compile(rf"[\s$)*]{{0,6}}{_REFUTED}", re.I)
@@ -103,7 +103,7 @@ _NOT_CLAIMED = (
     r"(?:\b(?:whether|if|unless|assum(?:e|es|ing)|suppos(?:e|es|ing)|imagine|pretend|doubt|"
     r"let(?:'s|\s+us)?\s+say|(?:false|unclear|unlikely|impossible)\s+that|"
     r"(?:not|n['’]t)\s+(?:true|clear|sure|certain|convinced|known|the\s+case)\s+(?:that|if|whether))"
-    rf"|(?<!\bI )(?<!\bwe )(?<!I would )\b{_OTHERS_SAY}|\bto\s+think)"
+    rf"|(?<!\bI )(?<!\bwe )(?<!I would )(?<!\bthis )(?<!\bwhich )\b{_OTHERS_SAY}|\bto\s+think)"
     r"\s+(?:that\s+)?(?:(?:the|this|his|her|their|final|correct|right)\s+)*"
     r"|\bnone\s+of\s+(?:the|these)\s+"
     rf"|(?:[,;]?\s+{CONTRAST}\s+)?\b(?:an?|the|one)\s+(?:\w+\s+)?"

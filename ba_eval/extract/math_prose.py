@@ -270,7 +270,7 @@ _LONE_ITEM = re.compile(r"^(?:[-*•]|1[.)])\s+(?=\$|\*\*)")
 
 def _listed(lines: str) -> str | None:
     """Returns the values of a list over several lines; None where one of its items has none."""
-    values = []
+    values: list[str] = []
     for line in re.split(r"\n\s*(?=\S)|(?<=\$)\s*(?:and|or)\b,?", lines):
         item = re.sub(
             r"^(?:[-*•]|\d{1,2}[.)])\s+(?:[A-Za-z][A-Za-z ]{0,40}:\s+|\*{0,2}\([a-h]\)\*{0,2}\s+)?",
