@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ba_eval.extract.math_closing import bare, closing, last_number
+from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
 from ba_eval.extract.math_prose import Extraction, Method, answer_line
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
@@ -31,11 +32,39 @@ _CONCLUDING = re.compile(
 _OPEN_END = re.compile(r"(?<!\\)\$|\\[\])]|\n(?=\s*\S)")
 _BETWEEN_LIMIT = 80
 _BOX_LIMIT = 200_000
+_BEHIND_LIMIT = 20_000
+_TURN_ENDS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+)
+_NEXT_QUESTIONS = ("\nHuman:", "\nUser:", "\nQuestion:", "\nProblem:", "\nQ:", "\n**Question:", "\n### Instruction:")
+_REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|A)\s?:")
+_RUN_ON_WITHIN = 20_000
+_CHANNEL_WITHIN = 200
+_NEIGHBOURS_WITHIN = 20_000
+_STRUCK_OUT = re.compile(r"(?<![^\s(*])~~(?=[^\s~])[^~\n]{1,200}(?<=[^\s~])~~(?![\w\\~])")
+_STRUCK_WITHIN = 20_000
+_HYPOTHETICAL = re.compile(r"\b(?:if|would|otherwise|in that case|had)\b", re.I)
+_NOT_THIS_BOX = re.compile(
+    r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
+)
 
 
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
     """Returns the final answer of a response whose thinking block is already cut off."""
-    text = text[_final_channel(text) :]
+    final = _final_channel(text)
+    if final is None:
+        return Extraction(None)
+    text = _first_turn(text[final:])
+    if text.rfind("~~", max(0, len(text) - _STRUCK_WITHIN)) >= 0:
+        text = text[:-_STRUCK_WITHIN] + _STRUCK_OUT.sub("", text[-_STRUCK_WITHIN:])
     for method in methods:
         found = _EXTRACTORS[method](text)
         if found is None:
@@ -46,37 +75,57 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
     return Extraction(None)
 
 
-def _final_channel(text: str) -> int:
-    """Returns where the final channel starts, in the format of some models that write to several."""
+def _final_channel(text: str) -> int | None:
+    """Returns where the final channel starts, in the format of some models that write to several; None without one."""
     for mark in ("<|channel|>final<|message|>", "assistantfinal"):
         if (at := text.rfind(mark)) >= 0:
             return at + len(mark)
-    return 0
+    return None if "<|channel|>" in text[:_CHANNEL_WITHIN] else 0
+
+
+def _first_turn(text: str) -> str:
+    """Cuts what a model invents behind the end of its turn: another question, and its answer."""
+    tail = text[-_RUN_ON_WITHIN:]
+    ends = [text.find(mark) for mark in _TURN_ENDS if tail.rfind(mark) >= 0] if tail.rfind(">") >= 0 else []
+    if ends and text[: min(ends)].strip():
+        text = text[: min(ends)]
+    for mark in _NEXT_QUESTIONS:
+        if tail.rfind(mark) < 0:
+            continue
+        head, _, rest = text.partition(mark)
+        # A text that starts with a question repeats the one that it was asked.
+        if _REPLY.search(rest) and not head.startswith(mark[1:]) and (_boxed(head) or answer_line(head)):
+            text = head
+    return text
 
 
 def _overruled(text: str, box: Extraction) -> Extraction | None:
-    """Returns an explicit "final answer is" that stands behind the last box, as some write after boxing a step."""
-    at = max(
-        text.rfind("final answer", box.start),
-        text.rfind("Final Answer", box.start),
-        text.rfind("Final answer", box.start),
-    )
-    if at <= box.start or at > len(text) or not box.closed:
+    """Returns what stands behind the last box and overrules it: a "final answer is ...", a correction."""
+    if not box.closed:
         return None
-    later = answer_line(text[at:])
+    behind = text[box.end :][-_BEHIND_LIMIT:]
+    behind, corrected = CORRECTION.subn("answer:", behind)
+    if not (corrected or CORRECTING.search(behind) or "final answer" in behind.lower()):
+        return None
+    later = answer_line(behind)
     if later is None or later.answer is None or not re.match(r"\s*[-+$\\(\[{\d.]", later.answer):
         return None
-    return later
+    before, after = behind[: later.start + len("answer")], behind[later.start :]
+    if _HYPOTHETICAL.search(re.split(r"[.!?\n]", before)[-1] + re.split(r"[.!?\n]", after)[0]):
+        return None
+    return later if corrected or CORRECTING.search(before) or "final answer" in before.lower() else None
 
 
 def _boxed(text: str) -> Extraction | None:
     at = text.rfind("<|begin_of_box|>")
     if at >= 0 and (token := _BOX_TOKENS.match(text, at)):
         inner = _boxed(token[1])
-        return (
-            inner if inner and inner.answer else Extraction(token[1].strip(), "boxed", closed="end_of_box" in token[0])
-        )
+        answer = inner.answer if inner and inner.answer else token[1].strip()
+        return Extraction(answer, "boxed", closed="end_of_box" in token[0], start=at, end=token.end())
     starts = _last_boxes(text)
+    while len(starts) > 1 and _is_denied(text, starts[-1]):
+        denied = _content(text, starts[-1])[0].strip()
+        starts = [box for box in starts[:-1] if _content(text, box)[0].strip() != denied] or starts[:1]
     if not starts:
         return None
     content, end, closed = _content(text, starts[-1])
@@ -90,7 +139,7 @@ def _boxed(text: str) -> Extraction | None:
         if garbled is None:
             return Extraction(content.strip() or None, "boxed", closed=False, start=begin)
         content = text[end - len(content) : garbled.start()]
-        return Extraction(content.strip() or None, "open box", start=begin)
+        return Extraction(content.strip() or None, "open box", start=begin, end=garbled.start())
     contents = [content]
     for match in reversed(starts[:-1]):
         previous, previous_end, previous_closed = _content(text, match, limit=begin)
@@ -104,7 +153,16 @@ def _boxed(text: str) -> Extraction | None:
     unique = list(dict.fromkeys(" ".join(c.split()) for c in contents if c.strip()))
     if not unique:
         return None
-    return Extraction(", ".join(unique) if len(unique) > 1 else unique[0].strip(), "boxed", start=last)
+    answer = ", ".join(unique) if len(unique) > 1 else unique[0].strip()
+    return Extraction(answer, "boxed", start=last, end=end)
+
+
+def _is_denied(text: str, box: re.Match[str]) -> bool:
+    """Tells whether a box holds what the answer is not: `not \\boxed{5}`, `\\boxed{5} is extraneous`."""
+    if _NOT_THIS_BOX.search(text, max(0, box.start() - 20), box.start()):
+        return True
+    _, end, closed = _content(text, box)
+    return closed and REFUTED.match(text, end) is not None
 
 
 def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | None:
@@ -119,7 +177,7 @@ def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | Non
             whole = re.sub(r"\{\s*\}", "", _INNER_BOX.sub("", content)).strip()
             if not whole or re.search(r"[A-Za-z]{3,}", re.sub(r"\\[A-Za-z]+", "", whole)):
                 return None
-            return Extraction(whole, "boxed", start=box.start())
+            return Extraction(whole, "boxed", start=box.start(), end=outer_end)
     return None
 
 
@@ -128,7 +186,7 @@ def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:
     found: list[re.Match[str]] = []
     at = len(text)
     while len(found) < most:
-        at = max(text.rfind("ox", 0, at), -1)
+        at = text.rfind("ox", max(0, found[-1].start() - _NEIGHBOURS_WITHIN) if found else 0, at)
         if at < 0:
             break
         begin = at

@@ -5,7 +5,8 @@ The sentences are masked (see `math_prose.Masked`): each formula is a mark, so t
 
 import re
 
-from ba_eval.extract.math_prose import WORD, Masked, span_text
+from ba_eval.extract.math_denials import OTHER_REFUTED
+from ba_eval.extract.math_prose import NEXT_STATEMENT, WORD, Masked, span_text
 
 _SPAN = r"\x00\d+\x00"
 _SPANS = rf"{_SPAN}(?:\s*(?:,\s*(?:and|or)?|and|or)\s*{_SPAN})*"
@@ -17,14 +18,15 @@ _KIND = (
 )
 _SUBJECTS = (
     re.compile(
-        rf"(?P<value>{_SPANS}|\b{_THEN},?\s+{_NUMBER})\s+(?:is|are|to be)\s+(?:{_KIND}\s+)*"
+        rf"(?P<value>{_SPANS}|\b{_THEN},?\s+{_NUMBER}|\b[A-Za-z]\s*=\s*{_NUMBER})\s+(?:is|are|to be)\s+(?:{_KIND}\s+)*"
         r"(?:unique|only|smallest|largest|least|greatest|minimum|maximum|minimal|maximal|optimal|best|required|desired|"
-        r"sought|wanted|answers?|solutions?)\b",
+        r"sought|wanted|answers?|solutions?|possibility|possibilities)\b",
         re.I,
     ),
     re.compile(rf"(?P<value>{_SPAN})\s+(?:is|are)\s+(?:attained|achieved|reached)\b", re.I),
     re.compile(
-        rf"(?P<value>{_SPANS}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN}))\s+"
+        rf"(?P<value>{_SPANS}|\b(?:thus|so|hence|therefore|and)?,?\s*\bonly\s+(?:{_NUMBER}|{_SPAN})|"
+        rf"\b[A-Za-z]\s*=\s*{_NUMBER})\s+"
         r"(?:works?|satisf(?:ies|y)|remains?|fits?|is valid)\b(?=[^\x00]*$|,?\s*(?:but|while|whereas)\b)",
         re.I,
     ),
@@ -44,10 +46,19 @@ _COUNTS = (
         re.I,
     ),
 )
+_WORD_NUMBERS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
+    "eighteen|nineteen|twenty"
+)
 _IN_WORDS = re.compile(
     r"\bthere\s+(?:are|is)\s+(?:(?:exactly|only|in total|altogether|thus)\s+)?"
-    r"(?P<value>two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|"
-    r"eighteen|nineteen|twenty)\s+(?=(?P<of>(?:such|possible|distinct|different|integer|whole|positive|real|valid)\b[^\x00\d]*$))",
+    rf"(?P<value>{_WORD_NUMBERS})\s+"
+    r"(?=(?P<of>(?:such|possible|distinct|different|integer|whole|positive|real|valid)\b[^\x00\d]*$))",
+    re.I,
+)
+_SOLUTIONS_IN_WORDS = re.compile(
+    rf"\b{_THEN},?\s+there\s+are\s+(?:exactly\s+|only\s+)?(?P<value>{_WORD_NUMBERS})\s+"
+    r"(?=(?P<of>(?:solutions?|roots?|answers?)\b[^\x00\d:]*$))",
     re.I,
 )
 _GOES_ON = re.compile(r"\b(?:so|thus|hence|therefore|means|gives|equals)\b[^.]*[\x00\d]", re.I)
@@ -61,6 +72,9 @@ _CONDITION = re.compile(
     re.I,
 )
 _EXTRAS = (
+    OTHER_REFUTED,
+    re.compile(r",?\s+which\s+is\s+what\s+(?:we|was|the)\b[^\x00\d]*$", re.I),
+    re.compile(rf"(?<=[\d\x00]){NEXT_STATEMENT}.*$", re.S),
     re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S),
     re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
     re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
@@ -88,11 +102,14 @@ def pointed_out(sentence: str, masked: Masked) -> str | None:
             value = _LEADING.sub("", found["value"].strip(" ,"), count=1)
             if not _names_only(value, masked) and not _SUPPOSED.search(sentence, 0, found.start()):
                 return masked.shown(value)
-    every = (count for pattern in (*_COUNTS, _TOTAL, _IN_WORDS) for count in pattern.finditer(sentence))
+    every = (
+        count for pattern in (*_COUNTS, _TOTAL, _IN_WORDS, _SOLUTIONS_IN_WORDS) for count in pattern.finditer(sentence)
+    )
     counts = [count for count in every if not _names_only(count["value"], masked)]
     last = max(counts, key=re.Match.start, default=None)
     if last is not None and not _GOES_ON.search(sentence, last.end()):
-        unit = last["of"].strip(" .") if last.end("of") == len(sentence) and len(WORD.findall(last["of"])) == 1 else ""
+        alone = last.end("of") == len(sentence) and not last["value"].isalpha()
+        unit = last["of"].strip(" .") if alone and len(WORD.findall(last["of"])) == 1 else ""
         return f"{masked.shown(last['value'])} {unit}".strip()
     condition = _CONDITION.search(sentence)
     if condition is None:

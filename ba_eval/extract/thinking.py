@@ -15,8 +15,8 @@ def split_thinking(text: str) -> tuple[str | None, str, bool]:
     prompt leaves only `</think>` in the response: everything before it is thinking. `closed` is False where the last
     block never ends; nothing was answered then, and `answer` is empty.
 
-    An opening tag counts at the start of a line only, so that an answer may speak of `<think>`; inside a block a
-    further one means nothing. A closing tag ends the thinking wherever it stands.
+    An opening tag counts at the start of a line only, and right behind another block, so that an answer may speak of
+    `<think>`; inside a block a further one means nothing. A closing tag ends the thinking wherever it stands.
     """
     thinking: list[str] = []
     answer: list[str] = []
@@ -24,7 +24,7 @@ def split_thinking(text: str) -> tuple[str | None, str, bool]:
     start = 0
     for tag in _TAG.finditer(text):
         closing = any(tag.groups())
-        if not closing and (inside or not _starts_line(text, tag.start())):
+        if not closing and (inside or not _starts_line(text, tag.start(), start)):
             continue
         piece = text[start : tag.start()]
         if not closing:
@@ -44,7 +44,8 @@ def split_thinking(text: str) -> tuple[str | None, str, bool]:
     return ("".join(thinking) if start else None), "".join(answer), True
 
 
-def _starts_line(text: str, position: int) -> bool:
-    while position and text[position - 1] in " \t":
+def _starts_line(text: str, position: int, floor: int) -> bool:
+    """Tells whether only blanks stand before a position, on its line or from `floor` on."""
+    while position > floor and text[position - 1] in " \t":
         position -= 1
-    return position == 0 or text[position - 1] in "\r\n"
+    return position == floor or text[position - 1] in "\r\n"

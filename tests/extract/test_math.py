@@ -211,6 +211,15 @@ FODDER = {
     "is": "so it is ",
     "box tokens": "<|begin_of_box|>",
     "tags": "<answer>",
+    "struck out": "~~a~~ ",
+    "items": "- 3\n",
+    "tuples": "(3,4)\n",
+    "refuted": "so 5 is impossible ",
+    "supposed": "suppose the answer is ",
+    "denied boxes": "not \\boxed{5} ",
+    "turns": "\nQuestion: a\nAnswer: 5",
+    "money": "so she has $5 for ",
+    "limits": "at least 5 ",
 }
 
 

@@ -35,6 +35,8 @@ from ba_eval.extract.thinking import split_thinking
         # several blocks
         ("<think>a</think>b\n<think>c</think>d", "ac", "b\nd", True),
         ("  <think>a</think>b", "a", "  b", True),
+        ("<think>a</think> <think>b", "ab", "", False),
+        ("<think>a</think>the <think> tag", "a", "the <think> tag", True),
     ],
 )
 def test_split(text: str, thinking: str | None, answer: str, closed: bool) -> None:
