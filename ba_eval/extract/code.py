@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ba_eval.extract.fences import PYTHON, Block, fenced_blocks
-from ba_eval.extract.thinking import split_thinking
+from ba_eval.extract.thinking import TURN_ENDS, split_thinking
 
 MAX_PROGRAM_CHARACTERS = 512 * 1024
 """Longer programs are not run (the largest limit on source that contest sites set)."""
@@ -26,7 +26,7 @@ _MARK = re.compile(r"\[/?[A-Z]+\]")
 _QUOTE = re.compile(r"^[ \t]{0,3}>[ \t]?", re.MULTILINE)
 _QUOTED_FENCE = re.compile(_QUOTE.pattern + r"[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _TURN_END = re.compile(
-    r"(?:<\|(?:im_end|eot_id|end_of_text|endoftext|end)\|>|</s>)\s*"
+    rf"(?:{'|'.join(map(re.escape, TURN_ENDS))})\s*"
     r"(?:\Z|<\|(?:im_start|start_header_id|begin_of_text)\|>.*\Z)",
     re.DOTALL,
 )

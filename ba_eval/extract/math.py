@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ba_eval.extract.math_closing import bare, closing, last_number
 from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
 from ba_eval.extract.math_prose import Extraction, Method, answer_line
+from ba_eval.extract.thinking import TURN_ENDS
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
 
@@ -33,17 +34,6 @@ _OPEN_END = re.compile(r"(?<!\\)\$|\\[\])]|\n(?=\s*\S)")
 _BETWEEN_LIMIT = 80
 _BOX_LIMIT = 200_000
 _BEHIND_LIMIT = 20_000
-_TURN_ENDS = (
-    "<|im_end|>",
-    "<|endoftext|>",
-    "<|eot_id|>",
-    "<|end_of_text|>",
-    "<|return|>",
-    "<|end|>",
-    "<end_of_turn>",
-    "<｜end▁of▁sentence｜>",
-    "</s>",
-)
 _NEXT_QUESTIONS = ("\nHuman:", "\nUser:", "\nQuestion:", "\nProblem:", "\nQ:", "\n**Question:", "\n### Instruction:")
 _REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|A)\s?:")
 _RUN_ON_WITHIN = 20_000
@@ -86,7 +76,7 @@ def _final_channel(text: str) -> int | None:
 def _first_turn(text: str) -> str:
     """Cuts what a model invents behind the end of its turn: another question, and its answer."""
     tail = text[-_RUN_ON_WITHIN:]
-    ends = [text.find(mark) for mark in _TURN_ENDS if tail.rfind(mark) >= 0] if tail.rfind(">") >= 0 else []
+    ends = [text.find(mark) for mark in TURN_ENDS if tail.rfind(mark) >= 0] if tail.rfind(">") >= 0 else []
     if ends and text[: min(ends)].strip():
         text = text[: min(ends)]
     for mark in _NEXT_QUESTIONS:

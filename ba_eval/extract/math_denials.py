@@ -82,7 +82,8 @@ def without_taken_back(text: str) -> str:
 
 CORRECTION = re.compile(
     r"\bcorrection(?=[*_]{0,3}:)|\b(?:actually|oops|wait|sorry|no|scratch\s+that)\b[\s,.!…]{1,4}"
-    r"(?:(?:it|this|that)\s+(?:should\s+(?:be|have\s+been)|is)|I\s+meant(?:\s+to\s+say)?)(?=\s+[-\d$\\(*])",
+    r"(?:(?:it|this|that)(?:['’]s|\s+(?:should\s+(?:be|have\s+been)|is))|I\s+meant(?:\s+to\s+say)?)(?=\s+[-\d$\\(*])|"
+    r"\b(?:it|(?:the|my)\s+(?:\w+\s+)?answer)\s+should\s+(?:be|have\s+been)(?=\s+[-\d$\\(*])",
     re.I,
 )
 """What introduces another answer than the one before: `Correction: 7`, `actually, it should be 7`."""

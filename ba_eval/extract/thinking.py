@@ -6,6 +6,18 @@ import re
 _TAG = re.compile(
     r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]|<\|(?:begin|(end))_of_thought\|>|◁(/?)think▷"
 )
+TURN_ENDS = (
+    "<|im_end|>",
+    "<|endoftext|>",
+    "<|eot_id|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+)
+"""What models write at the end of their turn; what they make up behind it is not theirs to answer with."""
 
 
 def split_thinking(text: str) -> tuple[str | None, str, bool]:

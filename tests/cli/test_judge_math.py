@@ -125,7 +125,9 @@ def test_what_is_odd_but_clear_is_graded(tmp_path: Path, capsys: pytest.CaptureF
 def test_integers_of_any_length(tmp_path: Path) -> None:
     long = "7" * 6000
     path, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
-    path.write_text(f'{{"id": 1, "gold": {long}, "answer": "{long}"}}\n{{"id": 2, "gold": {long}, "answer": {long}8}}\n')
+    path.write_text(
+        f'{{"id": 1, "gold": {long}, "answer": "{long}"}}\n{{"id": 2, "gold": {long}, "answer": {long}8}}\n'
+    )
     assert main(["judge", "math", str(path), "--out", str(out)]) == 0
     assert [json.loads(line)["outcome"] for line in out.read_text().splitlines()] == ["correct", "wrong"]
 
