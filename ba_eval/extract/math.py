@@ -30,11 +30,13 @@ _CONCLUDING = re.compile(
     r"instead|rather|correct|should|be|becomes?|we|have|i)\b",
     re.I,
 )
+_BRACES = re.compile(r"\\.|[{}]", re.S)
+_REST_OF_MATH = re.compile(r"[^\n$]*")
 _OPEN_END = re.compile(r"(?<!\\)\$|\\[\])]|\n(?=\s*\S)")
 _BETWEEN_LIMIT = 80
 _BOX_LIMIT = 200_000
 _BEHIND_LIMIT = 20_000
-_NEXT_QUESTIONS = ("\nHuman:", "\nUser:", "\nQuestion:", "\nProblem:", "\nQ:", "\n**Question:", "\n### Instruction:")
+_NEXT_QUESTION = re.compile(r"\n(?:Human|User|(?:\*\*)?Question|Problem|Q|### Instruction):")
 _REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|A)\s?:")
 _RUN_ON_WITHIN = 20_000
 _CHANNEL_WITHIN = 200
@@ -53,7 +55,7 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
     if final is None:
         return Extraction(None)
     text = _first_turn(text[final:])
-    if text.rfind("~~", max(0, len(text) - _STRUCK_WITHIN)) >= 0:
+    if "~~" in text[-_STRUCK_WITHIN:]:
         text = text[:-_STRUCK_WITHIN] + _STRUCK_OUT.sub("", text[-_STRUCK_WITHIN:])
     for method in methods:
         found = _EXTRACTORS[method](text)
@@ -67,6 +69,8 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
 
 def _final_channel(text: str) -> int | None:
     """Returns where the final channel starts, in the format of some models that write to several; None without one."""
+    if not ("<" in text and "<|channel|>" in text) and "assistantfinal" not in text:
+        return 0
     for mark in ("<|channel|>final<|message|>", "assistantfinal"):
         if (at := text.rfind(mark)) >= 0:
             return at + len(mark)
@@ -76,12 +80,10 @@ def _final_channel(text: str) -> int | None:
 def _first_turn(text: str) -> str:
     """Cuts what a model invents behind the end of its turn: another question, and its answer."""
     tail = text[-_RUN_ON_WITHIN:]
-    ends = [text.find(mark) for mark in TURN_ENDS if tail.rfind(mark) >= 0] if tail.rfind(">") >= 0 else []
+    ends = [text.find(mark) for mark in TURN_ENDS if mark in tail] if "<" in tail else []
     if ends and text[: min(ends)].strip():
         text = text[: min(ends)]
-    for mark in _NEXT_QUESTIONS:
-        if tail.rfind(mark) < 0:
-            continue
+    for mark in set(_NEXT_QUESTION.findall(tail)):
         head, _, rest = text.partition(mark)
         # A text that starts with a question repeats the one that it was asked.
         if _REPLY.search(rest) and not head.startswith(mark[1:]) and (_boxed(head) or answer_line(head)):
@@ -179,9 +181,8 @@ def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:
         at = text.rfind("ox", max(0, found[-1].start() - _NEIGHBOURS_WITHIN) if found else 0, at)
         if at < 0:
             break
-        begin = at
-        while begin > 0 and at - begin < 8 and text[begin - 1] in "\\bfBrameth\x08":
-            begin -= 1
+        before = text[max(0, at - 8) : at]
+        begin = at - len(before) + len(before.rstrip("\\bfBrameth\x08"))
         match = _BOX.search(text, begin, at + 16)
         if match and match.start() <= at and not (found and found[-1].start() == match.start()):
             found.append(match)
@@ -198,12 +199,16 @@ def _content(text: str, box: re.Match[str], limit: int | None = None) -> tuple[s
     if opening not in ("{", "\\{"):
         # `\boxed 5` and `\boxed(5)`: TeX would box one token; people mean the rest up to the end of the math.
         start = box.end() if opening != "(" else box.end() - 1
-        match = re.compile(r"[^\n$]*").match(text, start, min(start + 200, stop))
+        match = _REST_OF_MATH.match(text, start, min(start + 200, stop))
         piece = match[0] if match else ""
         piece = re.split(r"\\[\])]|(?<=\S)\.(?:\s|$)", piece)[0]
         return piece, start + len(piece), bool(piece.strip())
+    if opening == "{" and (end := text.find("}", start, stop)) >= 0:
+        content = text[start:end]
+        if "{" not in content and "\\" not in content:
+            return content, end + 1, True
     depth = 1
-    for token in re.compile(r"\\.|[{}]", re.S).finditer(text, start, stop):
+    for token in _BRACES.finditer(text, start, stop):
         mark = token[0]
         if mark == "{" or (opening == "\\{" and mark == "\\{"):
             depth += 1
