@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ba_eval.extract.math_closing import bare, closing, last_number
 from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
-from ba_eval.extract.math_prose import Extraction, Method, answer_line
+from ba_eval.extract.math_prose import PRAISE, Extraction, Method, answer_line
 from ba_eval.extract.thinking import TURN_ENDS
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
@@ -41,9 +41,23 @@ _REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|
 _RUN_ON_WITHIN = 20_000
 _CHANNEL_WITHIN = 200
 _NEIGHBOURS_WITHIN = 20_000
+_VALUE_FIRST = re.compile(r"\s*(?:[-+$\\(\[{\d.]|[A-Za-z](?:_\w+)?\s*=)")
 _STRUCK_OUT = re.compile(r"(?<![^\s(*])~~(?=[^\s~])[^~\n]{1,200}(?<=[^\s~])~~(?![\w\\~])")
 _STRUCK_WITHIN = 20_000
+_BESIDE_WITHIN = 300
 _HYPOTHETICAL = re.compile(r"\b(?:if|would|otherwise|in that case|had)\b", re.I)
+_CONCLUDED = re.compile(
+    rf"\b(?:so|thus|hence|therefore|since)\b[^.!?\n]{{0,60}}\b(?:the|our|final)\s+answer\s+is\s+(?!{PRAISE.pattern})|"
+    r"^[*#_\s]*(?:final\s+)?answer[*_\s]*:|^####\s",
+    re.I | re.M,
+)
+"""What comes to an answer of its own behind a box, which held a step."""
+_BESIDE = re.compile(
+    r"(?:^|[\n.(!?])\W*e\.\s?g\.|(?:^|[\n.(!?])\W*(?:verif\w+|check\w*|proof|probe|for (?:example|instance)|earlier|"
+    r"steps?\W|why not|in particular|note|remark|indeed|(?:and )?equality)\b|\b(?:equality|attained|achieved)\b",
+    re.I,
+)
+"""What a box stands in that holds no answer: a check, an example, where equality holds."""
 _NOT_THIS_BOX = re.compile(
     r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
 )
@@ -97,15 +111,18 @@ def _overruled(text: str, box: Extraction) -> Extraction | None:
         return None
     behind = text[box.end :][-_BEHIND_LIMIT:]
     behind, corrected = CORRECTION.subn("answer:", behind)
-    if not (corrected or CORRECTING.search(behind) or "final answer" in behind.lower()):
+    concluded = _CONCLUDED.search(behind)
+    if not (corrected or concluded or CORRECTING.search(behind) or "final answer" in behind.lower()):
         return None
     later = answer_line(behind)
-    if later is None or later.answer is None or not re.match(r"\s*[-+$\\(\[{\d.]", later.answer):
+    if later is None or later.answer is None or not _VALUE_FIRST.match(later.answer):
         return None
     before, after = behind[: later.start + len("answer")], behind[later.start :]
     if _HYPOTHETICAL.search(re.split(r"[.!?\n]", before)[-1] + re.split(r"[.!?\n]", after)[0]):
         return None
-    return later if corrected or CORRECTING.search(before) or "final answer" in before.lower() else None
+    follows = concluded and later.start >= concluded.start()
+    told = corrected or follows or CORRECTING.search(before) or "final answer" in before.lower()
+    return later if told else None
 
 
 def _boxed(text: str) -> Extraction | None:
@@ -115,6 +132,8 @@ def _boxed(text: str) -> Extraction | None:
         answer = inner.answer if inner and inner.answer else token[1].strip()
         return Extraction(answer, "boxed", closed="end_of_box" in token[0], start=at, end=token.end())
     starts = _last_boxes(text)
+    while len(starts) > 1 and _is_beside(text, starts):
+        starts = starts[:-1]
     while len(starts) > 1 and _is_denied(text, starts[-1]):
         denied = _content(text, starts[-1])[0].strip()
         starts = [box for box in starts[:-1] if _content(text, box)[0].strip() != denied] or starts[:1]
@@ -147,6 +166,15 @@ def _boxed(text: str) -> Extraction | None:
         return None
     answer = ", ".join(unique) if len(unique) > 1 else unique[0].strip()
     return Extraction(answer, "boxed", start=last, end=end)
+
+
+def _is_beside(text: str, starts: list[re.Match[str]]) -> bool:
+    """Tells whether the last box stands in a remark behind the one before it."""
+    _, end, closed = _content(text, starts[-2])
+    between = text[end : starts[-1].start()]
+    if not closed or len(between) > _BESIDE_WITHIN or not _BESIDE.search(between):
+        return False
+    return not re.search(r"\b(?:so|thus|hence|therefore|final|answer)\b", between, re.I)
 
 
 def _is_denied(text: str, box: re.Match[str]) -> bool:
@@ -237,13 +265,21 @@ def _adjacent(between: str) -> bool:
 
 
 _PART = re.compile(r"\(?([a-h])\)[\s$*]*$")
+_ITEM = re.compile(r"[\s$*]*([A-Za-z](?:_\w+)?(?=\s*=)|(?:part\s*)?\(?[a-h\d]\)?(?=[.):]))\s*[=.):]*[\s$*:]*", re.I)
+_ITEM_BETWEEN = re.compile(rf"[\s$.,;*]{{0,8}}\n{_ITEM.pattern}", re.I)
 _PART_BETWEEN = re.compile(r"[\s$.*]{0,12}\(?([b-h])\)[\s$*]{0,12}")
 
 
 def _next_part(text: str, begin: int, between: str) -> bool:
     """Tells whether two boxes are parts of one answer: (a) before the one, nothing but (b) between them."""
     first, second = _PART.search(text[max(0, begin - 12) : begin]), _PART_BETWEEN.fullmatch(between)
-    return bool(first and second and ord(first[1]) + 1 == ord(second[1]))
+    if first and second:
+        return ord(first[1]) + 1 == ord(second[1])
+    # x = ... on one line, y = ... on the next
+    other = _ITEM_BETWEEN.fullmatch(between)
+    line = text[text.rfind("\n", max(0, begin - 40), begin) + 1 : begin]
+    own = _ITEM.fullmatch(line) if other else None
+    return bool(own and other and own[1].isalpha() == other[1].isalpha() and own[1] != other[1])
 
 
 def _label(text: str, begin: int) -> str:

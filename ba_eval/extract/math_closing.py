@@ -39,7 +39,7 @@ from ba_eval.extract.math_prose import (
     without_boilerplate,
     without_where,
 )
-from ba_eval.extract.math_statements import ASIDE, pointed_out, without_afterthought, without_extras
+from ba_eval.extract.math_statements import ASIDE, CONFIRMED, pointed_out, without_afterthought, without_extras
 
 # -- closing lines
 
@@ -167,8 +167,8 @@ def _closing(text: str) -> Extraction | None:
     if (strong := _emphasised(masked)) is not None:
         return Extraction(strong, "closing")
     sentences = [_REMARK.sub("", s) for s in SENTENCE_END.split(masked.text) if s and s.strip(" *_")]
-    while len(sentences) > 1 and ASIDE.match(sentences[-1]) and not _CONCLUDING.search(sentences[-1]):
-        del sentences[-1]
+    while len(sentences) > 1 and (aside := _aside(sentences)):
+        del sentences[-aside:]
     refuted = {
         _right_side(masked.shown(found["value"]))
         for found in VALUE_REFUTED.finditer(sentences[-1] if sentences else "")
@@ -238,6 +238,22 @@ def _claims_nothing(sentence: str) -> bool:
 
 def _right_side(equation: str) -> str:
     return equation.rpartition("=")[2].strip()
+
+
+def _aside(sentences: list[str]) -> int:
+    """Returns how many of the last sentences say nothing of the answer: a check, an example, and its formula."""
+    for count in (1, 2):
+        first, *rest = sentences[-count:]
+        # What follows the heading of a check is its formula.
+        formula = all(re.fullmatch(r"[\s\x00\d.,✓]*", sentence) for sentence in rest) and (count == 1 or ":" in first)
+        if (
+            len(sentences) > count
+            and formula
+            and ASIDE.match(first)
+            and not _CONCLUDING.search(CONFIRMED.sub("", first))
+        ):
+            return count
+    return 0
 
 
 def _bullets(lines: list[str]) -> str | None:

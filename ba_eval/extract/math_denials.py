@@ -16,7 +16,7 @@ _UNDER_A_CONDITION = r"(?!\w)(?!\s+(?:to|for|if|when|unless|with)\b)"
 _WRONG = (
     r"(?:wrong|incorrect|invalid|impossible|false|extraneous|absurd|mistaken|infeasible|unacceptable|inadmissible|"
     r"too\s+(?:small|large|big|high|low|few|many|much|short|long)|rejected|excluded|discarded|eliminated|ruled\s+out|"
-    r"contradictory|an?\s+(?:contradiction|mistake|error))"
+    r"contradictory|an?\s+(?:contradiction|mistake|error)|an?\s+(?:extraneous|invalid|impossible)\s+(?:solution|root|value|answer))"
 )
 _RIGHT = (
     r"(?:right|correct|valid|true|possible|allowed|permitted|acceptable|admissible|feasible|"
@@ -83,7 +83,7 @@ def without_taken_back(text: str) -> str:
 CORRECTION = re.compile(
     r"\bcorrection(?=[*_]{0,3}:)|\b(?:actually|oops|wait|sorry|no|scratch\s+that)\b[\s,.!…]{1,4}"
     r"(?:(?:it|this|that)(?:['’]s|\s+(?:should\s+(?:be|have\s+been)|is))|I\s+meant(?:\s+to\s+say)?)(?=\s+[-\d$\\(*])|"
-    r"\b(?:it|(?:the|my)\s+(?:\w+\s+)?answer)\s+should\s+(?:be|have\s+been)(?=\s+[-\d$\\(*])",
+    r"\b(?:it|this|(?:the|my)\s+(?:\w+\s+)?answer)\s+should\s+(?:be|have\s+been)(?=\s+[-\d$\\(*])",
     re.I,
 )
 """What introduces another answer than the one before: `Correction: 7`, `actually, it should be 7`."""

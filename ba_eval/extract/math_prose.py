@@ -97,6 +97,15 @@ _OTHER_AND = re.compile(
 )
 """`and` and `or` in these languages, between two values."""
 _CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=[(（]?[A-J](?![A-Za-z]))")
+_ANSWER_HEADING = re.compile(r"^([\W_]{0,6}Answer)\.(?=[*_]*\s+\S)", re.M)
+"""`**Answer.** 4`, in front of a proof."""
+PRAISE = re.compile(
+    r"(?:indeed |also |thus |therefore )?(?:correct|verified|confirmed|unique|reasonable|consistent|valid|right|"
+    r"plausible|in (?:simplest|lowest|the|its)|given in|exact|expressed|rounded|as expected|"
+    r"an? (?:positive |whole )?(?:integer|number)$)",
+    re.I,
+)
+"""What is said of an answer that stands elsewhere: the answer is correct, in simplest form."""
 _TAG = re.compile(r"<((?:final_)?answer)>(.*?)(?:</\1>|\Z)", re.S | re.I)
 _SHORT_MARK = re.compile(r"[ \t>*_]*A\s*[:：]")
 _JSON = re.compile(
@@ -113,6 +122,8 @@ def answer_line(text: str) -> Extraction | None:
     """The last "Answer: ...", "the final answer is ...", "A: ..." or "#### ..." that is followed by something."""
     if CORRECTION.search(text, max(0, len(text) - _CORRECTED_WITHIN)):
         text = text[:-_CORRECTED_WITHIN] + CORRECTION.sub("answer:", text[-_CORRECTED_WITHIN:])
+    if "nswer." in text:
+        text = _ANSWER_HEADING.sub(r"\1:", text)
     best = _hashes(text)
     at = max(text.rfind("<answer>"), text.rfind("<final_answer>"))
     if (
@@ -144,7 +155,7 @@ def answer_line(text: str) -> Extraction | None:
             limit = unclaimed.start()
             continue
         rest = text[match.end() : min(match.end() + _LOOK, limit)].split("</answer>")[0]
-        if found := _first_answer(rest):
+        if (found := _first_answer(rest)) and not PRAISE.match(found):
             if _is_withdrawn(rest):
                 return None
             best = Extraction(found, "answer-line", start=at)
@@ -414,7 +425,9 @@ _AS_DESIRED = re.compile(
 )
 NEXT_STATEMENT = r";\s+(?:the|another|others?|however|but|note)\s(?!.*\b(?:so|thus|hence|therefore|answer)\b)"
 """The smallest is 7; the next one is 12."""
-_REMARK = re.compile(rf"(?<=\S),?\s+(?:because|since|where|which|as)\b|(?<=\S)\s+\((?=[a-z]{{2}})|{NEXT_STATEMENT}")
+_REMARK = re.compile(
+    rf"(?<=\S),?\s+(?:(?:because|since|where|which|as)\b|i\.\s?e\.)|(?<=\S)\s+\((?=[a-z]{{2}})|{NEXT_STATEMENT}"
+)
 
 
 def stated(line: str) -> str | None:

@@ -75,18 +75,35 @@ _EXTRAS = (
     OTHER_REFUTED,
     re.compile(r",?\s+which\s+is\s+what\s+(?:we|was|the)\b[^\x00\d]*$", re.I),
     re.compile(rf"(?<=[\d\x00]){NEXT_STATEMENT}.*$", re.S),
-    re.compile(r"[,\s]\s*(?:since|because)\b.*$", re.I | re.S),
+    re.compile(r"[,\s]\s*(?:since|because|denn|weil|car)\b.*$", re.I | re.S),
+    re.compile(
+        r"(?<=[\d\x00)]),?\s+(?:(?:and\s+)?(?:indeed|we can (?:check|verify))\b|where\b|whereas\b|whose\b|"
+        r"which\s+(?:satisf|tends|holds|has\b|have\b|are\b|is\s+(?:approximately|about|roughly|in|an?|the)\b)|"
+        r"(?:or\s+)?(?:approximately|about|roughly)\b|with equality\b|upon division\b|"
+        r"when\s+\x00\d+\x00\s+is\s+divided\b|as\s+\x00\d+\x00[\s.]*$).*$",
+        re.I | re.S,
+    ),
     re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
     re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
 )
 ASIDE = re.compile(
     r"\W*(?:(?:we|one|you|it|let(?:'s| me| us)?|the reader|a quick|substitut\w+)\b[^\x00]{0,60}"
     r"\b(?:check|verif\w+|confirm\w*|note)\b|"
+    r"(?:(?:quick|sanity|a)\s+)*(?:check|probe|vérification|comprobación|verificación|verifica|проверка)\b\W*:?|检验|验证|"
+    r"(?:indeed|to (?:check|verify)|checking|verifying|numerically|remark|for (?:example|instance)|in particular|"
+    r"note that|we also considered)\b|e\.\s?g\.|equality (?:holds|occurs|is)\b|(?:this|that|it) (?:makes sense|"
+    r"is (?:consistent|reasonable|approximately|about|roughly|achieved|attained|reached))\b|"
+    r"the (?:minimum|maximum|bound|value) is (?:attained|achieved|reached)\b|"
     rf"(?-i:for|where)\s+(?:(?:all|any|every|each|some|an?|the|integers?|number|real)\s+)*{_SPAN}"
     r"(?:\s+is\s+(?:an?|any)\s+[a-z -]+)?\W*$)",
     re.I,
 )
 """A last sentence that says nothing of the answer: we can check that, for k in Z, where n is an integer."""
+CONFIRMED = re.compile(
+    r",?\s*so\s+(?:the|our|this)\s+(?:solution|answer|value|result)\s+(?:is\s+(?:correct|valid|right)|works|checks)\b",
+    re.I,
+)
+"""The end of a check, which concludes nothing new."""
 _IN_BRACKETS = re.compile(r"\n\s*\((?=[A-Z])[^\n]*\)\s*\.?$")
 _CHECK_HEADING = re.compile(
     r"^[\W\d]{0,8}(?:verification|verifying|checking|check|sanity check|double[- ]check)\b[*_ ]{0,3}(?::[^\n]*)?$",

@@ -192,7 +192,7 @@ def test_equal_outputs_in_other_bytes_cost_a_few_runs_of_the_reference(
     for sample in range(3):
         program = f"# {sample}\ndef f(n): return [n // 2 if n % 2 == 0 else n / 2] * n"
         assert grader.submit_program(problem, program).result().outcome == "correct"
-    assert len(runs) < 10
+    assert len(runs) < 25
     program = "def f(n): return [n // 2 if n % 2 == 0 else n / 2] * (n if n < 490 else n - 1)"
     verdict = grader.submit_program(problem, program).result()
     assert (verdict.details["base"], verdict.details["plus"], verdict.details["passed"]) == ("pass", "fail", 90)
