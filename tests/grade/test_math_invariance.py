@@ -93,6 +93,7 @@ def test_any_text_is_decided_without_an_error(gold: str, answer: str) -> None:
 
 
 @given(st.text(alphabet="0123456789xyi+-*/^_={}()[]<>,.;:|!%\\ $'&", max_size=40))
+@example("<0i")
 @settings(max_examples=300, deadline=None)
 def test_any_notation_is_decided_without_an_error(answer: str) -> None:
     for gold in ("5", "x<3", "(1,2)", "x+1", "\\{1,2\\}"):

@@ -225,13 +225,14 @@ def _inequality(node: Node, mp: Any) -> Region | None:
         values = [evaluate(side, {name: x}, mp) for side in sides]
         if any(mp.im(v) for v in values):
             return False
+        values = [mp.re(v) for v in values]
         return all(_related(op, a, b, mp) for op, a, b in zip(signs, values, values[1:], strict=False))
 
     def difference(i: int, x: Any) -> Any:
         value = evaluate(sides[i], {name: x}, mp) - evaluate(sides[i + 1], {name: x}, mp)
         if mp.im(value):
             raise Undefined("not real")
-        return value
+        return mp.re(value)
 
     borders: list[Any] = []
     for i in range(len(signs)):
