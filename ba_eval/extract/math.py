@@ -58,9 +58,12 @@ _BESIDE = re.compile(
     re.I,
 )
 """What a box stands in that holds no answer: a check, an example, where equality holds."""
+_NEW_CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|final|answer)\b", re.I)
 _NOT_THIS_BOX = re.compile(
     r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
 )
+_DENYING = ("not", "than", "instead", "reject", "discard", "exclud", "eliminat")
+"""Parts of the words above, which are looked for first."""
 
 
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
@@ -172,14 +175,15 @@ def _is_beside(text: str, starts: list[re.Match[str]]) -> bool:
     """Tells whether the last box stands in a remark behind the one before it."""
     _, end, closed = _content(text, starts[-2])
     between = text[end : starts[-1].start()]
-    if not closed or len(between) > _BESIDE_WITHIN or not _BESIDE.search(between):
+    if not closed or len(between) > _BESIDE_WITHIN or _NEW_CONCLUSION.search(between):
         return False
-    return not re.search(r"\b(?:so|thus|hence|therefore|final|answer)\b", between, re.I)
+    return _BESIDE.search(between) is not None
 
 
 def _is_denied(text: str, box: re.Match[str]) -> bool:
     """Tells whether a box holds what the answer is not: `not \\boxed{5}`, `\\boxed{5} is extraneous`."""
-    if _NOT_THIS_BOX.search(text, max(0, box.start() - 20), box.start()):
+    before = text[max(0, box.start() - 20) : box.start()].lower()
+    if any(part in before for part in _DENYING) and _NOT_THIS_BOX.search(before):
         return True
     _, end, closed = _content(text, box)
     return closed and REFUTED.match(text, end) is not None

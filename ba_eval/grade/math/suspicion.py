@@ -39,14 +39,35 @@ def _gold_seen(golds: Sequence[str], tail: str) -> list[str]:
     words = ""
     for gold in golds:
         numerals = _numerals(gold)
-        # The ends of the numbers, which no separator parts, are looked for first: mostly they are not there.
-        if numerals and all(numeral[-3:] in tail for numeral in numerals) and numerals <= _numerals(tail):
+        if numerals and all(_stands(numeral, tail) for numeral in numerals):
             return ["gold's numbers in the final lines"]
         if not numerals and len(name := _words(gold)) >= 3:
             words = words or f" {_words(tail)} "
             if f" {name} " in words:
                 return ["gold's words in the final lines"]
     return []
+
+
+def _stands(numeral: str, text: str) -> bool:
+    """Tells whether a text holds a number, whole, with or without separators of thousands."""
+    if numeral[-3:] not in text:  # mostly it is not there at all
+        return False
+    at = text.find(numeral)
+    while at >= 0:
+        end = at + len(numeral)
+        if (
+            not text[at - 1 : at].isdigit()
+            and not text[end : end + 1].isdigit()
+            and not _WITHIN.search(text, max(0, at - 6), at)
+            and not _GOES_ON.match(text, end)
+        ):
+            return True
+        at = text.find(numeral, end)
+    return bool(_SEPARATOR.search(text)) and numeral in _numerals(text)
+
+
+_WITHIN = re.compile(r"\d(?:\.|,\\!\s*|\{,\}|\\[,!;]\s*|,)$")
+_GOES_ON = re.compile(r"\.\d|(?:,\\!\s*|\{,\}|\\[,!;]\s*|,)\d{3}(?!\d)")
 
 
 def _numerals(text: str) -> set[str]:
