@@ -1,6 +1,7 @@
 """Rows of code sets as problems: HumanEval, evalplus, and plain tests in the forms that are met."""
 
 import ast
+import builtins
 import importlib
 import json
 import re
@@ -150,7 +151,10 @@ def _plain_task(tests: Any, entry_point: Any, row: Row) -> CodeTask:
         setup = row.data.get("test_imports") or row.data.get("test_setup_code") or ""
         tests = "\n".join(part for part in [*([setup] if isinstance(setup, str) else setup), *tests] if part)
     if isinstance(tests, str) and tests.strip():
-        return CodeTask(tests=CheckTest(tests), entry_point=entry_point or _called(tests, row))
+        return CodeTask(
+            tests=CheckTest(tests),
+            entry_point=entry_point or called(tests, row.data.get("code") or row.data.get("reference"), row.where),
+        )
     if isinstance(tests, Sequence) and tests and all(isinstance(t, Mapping) for t in tests):
         if all({"stdin", "stdout"} <= set(t) for t in tests):
             return CodeTask(tests=[StdinTest(_text(t["stdin"], row), _text(t["stdout"], row)) for t in tests])
@@ -175,17 +179,23 @@ def _text(value: Any, row: Row) -> str:
     return value
 
 
-def _called(tests: str, row: Row) -> str | None:
-    """The function that a test program is about: what its first assert calls first. None for `check(candidate)`."""
+def called(tests: str, reference: Any, where: str, asked: str = "give a column 'entry_point'") -> str:
+    """The function that a test program is about: what its first assert calls first, or a method of Solution.
+
+    InputError, which says what is `asked` for instead: the asserts call nothing by name.
+    """
     solution = re.search(r"\bSolution\(\)\.(\w+)", tests)
     if solution:
         return f"Solution.{solution[1]}"
     try:
         tree = ast.parse(tests)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"{row.where}: its tests are not Python: {error}") from None
-    reference = row.data.get("code") or row.data.get("reference") or ""
+        raise InputError(f"{where}: its tests are not Python: {error}") from None
     defined = set(re.findall(r"^(?:def|class) (\w+)", reference, re.MULTILINE)) if isinstance(reference, str) else set()
+    # What the tests themselves define or are given, and Python has, is not what they test.
+    own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | set(dir(builtins))
+    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
     called = [
         node.func.id
         for assertion in ast.walk(tree)
@@ -193,7 +203,7 @@ def _called(tests: str, row: Row) -> str | None:
         for node in ast.walk(assertion)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
-    known = [name for name in called if name in defined] or called
+    known = [name for name in called if name in defined] or [name for name in called if name not in own]
     if not known:
-        raise InputError(f"{row.where}: its tests call no function by name; give a column 'entry_point'")
+        raise InputError(f"{where}: its tests call no function by name; {asked}")
     return known[0]

@@ -65,6 +65,13 @@ _AMOUNT = re.compile(
     re.I,
 )
 """So she pays $14 for 2 tickets."""
+_HAS_NO_SOLUTION = re.compile(
+    r"(?:(?:since|as|because)\b[^,;]{1,80},\s*)?\W*(?:there\s+(?:is|are|exists?)|the\s+(?:\w+\s+){1,3}ha(?:s|ve))\s+no\s+"
+    r"(?:(?:real|integer|integral|positive|valid|possible)\s+)?solutions?"
+    r"(?:\s+exists?|\s+to\s+(?:this|the)\s+\w+)?[\s.!*]*",
+    re.I,
+)
+"""A whole sentence: the equation has no solution."""
 _NO_SOLUTION = re.compile(
     r"(?:^|[\s,.;])(?:so|thus|hence|therefore|consequently)\b(?!.{0,80}\b(?:if|when|case|for)\b)[^\x00\d]{0,80}\bno\s+"
     r"(?:(?:real|integer|integral|positive|valid|possible)\s+)?solutions?(?:\s+exists?)?[\s.!]*$",
@@ -191,7 +198,7 @@ def _closing(text: str) -> Extraction | None:
         sentence = BOUNDED.sub(r"\g<words> …", sentence)
         if final and (found := _elsewhere(sentence, masked)):
             return found
-        if final and _NO_SOLUTION.search(sentence):
+        if final and (_NO_SOLUTION.search(sentence) or _HAS_NO_SOLUTION.fullmatch(sentence)):
             return Extraction("no solution", "closing")
         if final and (since := _SINCE.fullmatch(sentence)):
             sentence, concluding = f"so {since['rest']}", True

@@ -299,9 +299,15 @@ def _listed(lines: str) -> str | None:
     return ", ".join(values)
 
 
+_EMPHASIS_END = re.compile(r"(?<=[^\s*_])(?:\*{1,3}|__)(?=[\s.,;:!?%\\]|$)")
+
+
 def _first_answer(rest: str) -> str | None:
     """Returns the answer that follows an answer mark, on its line or, where that is empty, on the next one."""
     rest = _STAR_BULLET.sub("-", rest).lstrip(" \t*_:：\n>}")
+    line, newline, more = rest.partition("\n")
+    # Its opening stars are gone: `**24** cm`.
+    rest = _EMPHASIS_END.sub("", line, count=1) + newline + more
     rest = _FILLER.sub("", _FENCE.sub("", rest))
     if (described := DESCRIBED.match(rest.split("\n", 1)[0])) and (
         described["value"] or not _VERB_OF_VALUE.search(_first_sentence(rest))

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TextIO
 
+from ba_eval.benchmark.code_rows import called
 from ba_eval.benchmark.load import Benchmark
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.errors import InputError
@@ -193,7 +194,10 @@ def _own_problem(row: Mapping[str, Any], where: str) -> Problem:
         raise InputError(f"{where}: `entry_point` must be the name of a function, or Class.method")
     if not isinstance(prefix, str):
         raise InputError(f"{where}: `prefix` must be a text")
-    task = CodeTask(_tests(tests, entry_point, where), entry_point, prefix)
+    read = _tests(tests, entry_point, where)
+    if isinstance(read, CheckTest) and entry_point is None:
+        entry_point = called(read.source, None, where, "give `entry_point`, the name of the function that is tested")
+    task = CodeTask(read, entry_point, prefix)
     return Problem(str(row["id"]), "", code=task)
 
 

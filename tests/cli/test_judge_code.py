@@ -92,6 +92,27 @@ def test_odd_lines_are_judged(tmp_path: Path) -> None:
     ]
 
 
+def test_asserts_name_their_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "def sq(x): return x * x"
+    tests: list[Any] = [
+        ["assert sq(3) == 9", "assert sq(0) == 0"],
+        "assert len([sq(3)]) == 1 and sq(3) == 9",
+        "from math import isclose\nassert isclose(sq(0.5), 0.25)",
+    ]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps({"id": n, "solution": program, "tests": t}) + "\n" for n, t in enumerate(tests)))
+    assert main(["judge", "code", str(path)]) == 0
+    outcomes = [json.loads(line)["outcome"] for line in capsys.readouterr().out.splitlines()]
+    assert outcomes == ["correct"] * len(tests)
+    for test in (
+        "def check(candidate):\n    assert candidate(3) == 9",
+        "def check(f):\n    assert f(3) == 9\ncheck(sq)",
+    ):
+        path.write_text(json.dumps({"id": 1, "solution": program, "tests": test}))
+        assert main(["judge", "code", str(path)]) == 2
+        assert "give `entry_point`" in capsys.readouterr().err
+
+
 def test_the_judged_file_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path / "in.jsonl", [{"id": "a", "solution": "print(8)", **DOUBLE}])
     before = path.read_bytes()
