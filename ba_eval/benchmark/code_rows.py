@@ -188,22 +188,22 @@ def called(tests: str, reference: Any, where: str, asked: str = "give a column '
     if solution:
         return f"Solution.{solution[1]}"
     try:
-        tree = ast.parse(tests)
+        nodes = list(ast.walk(ast.parse(tests)))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InputError(f"{where}: its tests are not Python: {error}") from None
     defined = set(re.findall(r"^(?:def|class) (\w+)", reference, re.MULTILINE)) if isinstance(reference, str) else set()
     # What the tests themselves define or are given, and Python has, is not what they test.
-    own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | set(dir(builtins))
-    own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    own |= {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
-    called = [
+    own = {node.arg for node in nodes if isinstance(node, ast.arg)} | set(dir(builtins))
+    own |= {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.asname or node.name for node in nodes if isinstance(node, ast.alias)}
+    names = [
         node.func.id
-        for assertion in ast.walk(tree)
+        for assertion in nodes
         if isinstance(assertion, ast.Assert)
         for node in ast.walk(assertion)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     ]
-    known = [name for name in called if name in defined] or [name for name in called if name not in own]
+    known = [name for name in names if name in defined] or [name for name in names if name not in own]
     if not known:
         raise InputError(f"{where}: its tests call no function by name; {asked}")
     return known[0]

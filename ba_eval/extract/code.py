@@ -179,16 +179,13 @@ Test = Callable[[str, ast.Module], bool]
 
 
 def _definition_tests(entry_point: str) -> list[Test]:
-    def by_import(_: str, tree: ast.Module) -> bool:
-        bound = [(name, node) for name, node in _bound(tree.body) if not _is_stub(node)]
-        return _callable_name(bound, entry_point) is not None
-
-    def by_itself(_: str, tree: ast.Module) -> bool:
-        bound = [(name, node) for name, node in _bound(tree.body) if not _is_stub(node)]
-        own = [(name, node) for name, node in bound if not isinstance(node, ast.Import | ast.ImportFrom)]
+    def binds(tree: ast.Module, imports_too: bool) -> bool:
+        own = [(name, node) for name, node in _bound(tree.body) if not _is_stub(node)]
+        if not imports_too:
+            own = [(name, node) for name, node in own if not isinstance(node, ast.Import | ast.ImportFrom)]
         return _callable_name(own, entry_point) is not None
 
-    return [by_itself, by_import]
+    return [lambda _, tree: binds(tree, False), lambda _, tree: binds(tree, True)]
 
 
 def _is_stub(node: ast.stmt) -> bool:

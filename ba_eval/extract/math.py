@@ -86,7 +86,7 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
 
 def _final_channel(text: str) -> int | None:
     """Returns where the final channel starts, in the format of some models that write to several; None without one."""
-    if not ("<" in text and "<|channel|>" in text) and "assistantfinal" not in text:
+    if "<|channel|>" not in text and "assistantfinal" not in text:
         return 0
     for mark in ("<|channel|>final<|message|>", "assistantfinal"):
         if (at := text.rfind(mark)) >= 0:

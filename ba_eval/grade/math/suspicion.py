@@ -7,7 +7,11 @@ from typing import Any
 _TAIL = 400
 _SHOWN = 500
 _NUMERAL = re.compile(r"\d+(?:\.\d+)?")
-_SEPARATOR = re.compile(r"(?<=\d)(?:,\\!\s*|\{,\}|\\[,!;]\s*|,)(?=\d{3}(?!\d))")
+_COMMA = r"(?:,\\!\s*|\{,\}|\\[,!;]\s*|,)"
+_THOUSANDS = rf"{_COMMA}(?=\d{{3}}(?!\d))"
+_SEPARATOR = re.compile(rf"(?<=\d){_THOUSANDS}")
+_WITHIN = re.compile(rf"\d(?:\.|{_COMMA})$")
+_GOES_ON = re.compile(rf"\.\d|{_THOUSANDS}")
 _COMMAND = re.compile(r"\\[A-Za-z]+\s*")
 
 
@@ -64,10 +68,6 @@ def _stands(numeral: str, text: str) -> bool:
             return True
         at = text.find(numeral, end)
     return bool(_SEPARATOR.search(text)) and numeral in _numerals(text)
-
-
-_WITHIN = re.compile(r"\d(?:\.|,\\!\s*|\{,\}|\\[,!;]\s*|,)$")
-_GOES_ON = re.compile(r"\.\d|(?:,\\!\s*|\{,\}|\\[,!;]\s*|,)\d{3}(?!\d)")
 
 
 def _numerals(text: str) -> set[str]:

@@ -28,14 +28,12 @@ def same_form(a: Node, b: Node) -> bool | None:
         import sympy
     except Exception as trouble:  # it is installed: only the memory limit keeps it, or a library of its own, out
         raise MemoryError from trouble
-    unfinished = sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.AccumBounds
+    unknown = sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.AccumBounds, sympy.nan, sympy.zoo
     try:
         left, right = _built(a).doit(), _built(b).doit()
-        if left == right and not left.has(*unfinished, sympy.nan, sympy.zoo):
+        if left == right and not left.has(*unknown):
             return True
-        if left.has(*unfinished, sympy.nan, sympy.zoo, sympy.oo) or right.has(
-            *unfinished, sympy.nan, sympy.zoo, sympy.oo
-        ):
+        if any(side.has(*unknown, sympy.oo) for side in (left, right)):
             return None
         if left.is_number and right.is_number:
             values = [complex(side.evalf(30)) for side in (left, right)]
