@@ -14,6 +14,7 @@ from ba_eval.benchmark.problem import Problem
 from ba_eval.cli import main
 from ba_eval.errors import InputError
 from ba_eval.grade.math import MathGrader
+from ba_eval.grade.math.suspicion import _numerals, _stands
 from ba_eval.records import Sample, VerdictRecord
 from tests.runs import append_records, make_run
 
@@ -218,3 +219,28 @@ def test_the_line_at_the_end_of_a_run(tmp_path: Path) -> None:
     line = pointer(audit(graded_run(tmp_path), limit=0), "ba-eval audit results/x")
     assert line.startswith("5 of 8 verdicts are suspicious (1 gold's numbers in the final lines, 1 undecided")
     assert line.endswith("`ba-eval audit results/x` lists them, most likely wrong first")
+
+
+@pytest.mark.parametrize(
+    ("numeral", "text", "there"),
+    [
+        ("204", "so the sum is 204.", True),
+        ("204", "so the sum is 2040", False),
+        ("204", "so the sum is 1204", False),
+        ("204", "1,204 of them", False),
+        ("204", "204,000 of them", False),
+        ("204", "204, 205 and 206", True),
+        ("204", "204.5", False),
+        ("204", "0.204", False),
+        ("1204", "1,204 of them", True),
+        ("1204", "1{,}204 of them", True),
+        ("1204", "1\\,204 of them", True),
+        ("1204", "11,204 of them", False),
+        ("3.14", "about 3.14", True),
+        ("3.14", "about 3.141", False),
+        ("204", "2040 and 204", True),
+    ],
+)
+def test_a_number_in_the_final_lines(numeral: str, text: str, there: bool) -> None:
+    assert _stands(numeral, text) is there
+    assert (numeral in _numerals(text)) is there
