@@ -3,18 +3,18 @@
 import contextlib
 import gc
 import os
-import signal
+import resource
 import sys
 import time
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox import confine, linux, program
 from sandbox.confine import Walls
+from sandbox.linux import signal
+from sandbox.namespace import Namespace
 
 
-@dataclass
-class Pipes:
+class Pipes(NamedTuple):
     """The program's ends of its pipes. `calls` and `answers` are -1 for a script."""
 
     stdin: int
@@ -25,29 +25,17 @@ class Pipes:
     answers: int
 
 
-def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, init: int | None) -> int:
-    """Forks the program's process and returns its pid. `init`: the first process of the pid namespace to live in.
+def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space: Namespace | None) -> int:
+    """Forks the program's process and returns its pid. `space`: where it is to live.
 
     The status pipe carries one line: `ready CPU_SECONDS` (used up to the program's first line), or `failed TEXT`.
     """
     server = os.getpid()
-    if init is None:
-        pid = os.fork()
-    else:
-        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        new = os.open(f"/proc/{init}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            linux.setns(new, linux.CLONE_NEWPID)
-            pid = os.fork()
-            if pid:
-                linux.setns(own, linux.CLONE_NEWPID)
-        finally:
-            os.close(own)
-            os.close(new)
+    pid = os.fork() if space is None else space.fork()
     if pid:
         return pid
     try:
-        _become(job, folder, walls, pipes, server)
+        _become(job, folder, walls, pipes, space, server)
     except BaseException as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         with contextlib.suppress(OSError):
@@ -55,26 +43,25 @@ def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, init: in
     os._exit(1)
 
 
-def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, server: int) -> None:
+def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space: Namespace | None, server: int) -> None:
     os.setsid()
-    if walls.level == 1:
-        confine.enter_namespaces(job["disk_mb"])
+    if space is not None:
+        space.enter(job["file_system_size"])
         os.mkdir(folder, 0o700)
     for fd, target in ((pipes.stdin, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
         os.dup2(fd, target)
     script = pipes.calls < 0
     kept = (0, 1, 2, pipes.status) if script else (0, 1, 2, pipes.status, pipes.calls, pipes.answers)
     confine.close_all_but(kept if walls.landlock is None else (*kept, walls.landlock.fd))
-    os.umask(0o022)
     os.chdir(folder)
     path = folder + "/program.py"
-    try:
-        source = job["program"].encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a surrogate pair: a syntax error of the program
-        source = job["program"].encode("utf-8", "surrogatepass")
-    with open(path, "xb") as file:
-        file.write(source)
-    confine.set_limits(job, job["nproc"])
+    source = job["program"]
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    if os.write(file, source) < len(source):
+        raise OSError("no room for the program")
+    os.close(file)
+    for kind, pair in job["limits"]:
+        resource.setrlimit(kind, pair)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     confine.drop_privileges(walls)

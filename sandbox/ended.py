@@ -1,6 +1,6 @@
 """What became of a program that ended before any limit that its supervisor watches."""
 
-import signal
+from sandbox.linux import signal
 
 _NO_PROCESS = (b"BlockingIOError: [Errno 11]", b"RuntimeError: can't start new thread")
 

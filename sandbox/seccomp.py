@@ -5,16 +5,15 @@ What is not listed fails with EPERM, so a program sees an ordinary error; anothe
 
 import ctypes
 import errno
-import platform
+import os
 import struct
-from collections.abc import Iterable
 
 from sandbox import linux
 from sandbox.syscalls import numbers
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_LOAD, _EQUAL, _GREATER_EQUAL, _SET, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
+_LOAD, _EQUAL, _GREATER_EQUAL, _SET, _AND, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06, 0x05
 _NEW_NAMESPACES = 0x7E020080 | 0x8000  # CLONE_NEW*, and CLONE_PARENT
 _IOCTLS = (0x5401, 0x5413, 0x540F, 0x541B, 0x5421, 0x5450, 0x5451)  # terminal queries, FIONREAD, FIONBIO, close-on-exec
 _FCNTLS = (8, 10, 15, 1024, 1026, 1031)  # owner and signal of a file, leases, notification, pipe size
@@ -52,7 +51,7 @@ def _but(index: int, values: tuple[int, ...]) -> bytes:
     return _argument(index) + b"".join(_step(_EQUAL, v, 0, 1) + _deny() for v in values) + _PASS
 
 
-def _conditions(level: int, own_signals_only: bool, pid: int) -> dict[str, bytes]:
+def _conditions(level: int, own_signals_of: int) -> dict[str, bytes]:
     """What a call's arguments must be, by name: BPF that ends in a return."""
     zero = (0,)
     rules = {
@@ -63,9 +62,9 @@ def _conditions(level: int, own_signals_only: bool, pid: int) -> dict[str, bytes
         "ioctl": _only(1, _IOCTLS, errno.ENOTTY),
         "fcntl": _but(1, _FCNTLS),
         # Never the init of the program's namespace, which shares its uid.
-        "kill": _only(0, (0, pid)) if own_signals_only else _but(0, (1,)),
-        "tgkill": _only(0, (pid,)) if own_signals_only else _but(0, (1,)),
-        "tkill": _deny() if own_signals_only else _but(0, (1,)),
+        "kill": _only(0, (0, own_signals_of)) if own_signals_of else _but(0, (1,)),
+        "tgkill": _only(0, (own_signals_of,)) if own_signals_of else _but(0, (1,)),
+        "tkill": _deny() if own_signals_of else _but(0, (1,)),
     }
     for name in ("sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_getattr", "sched_setattr"):
         rules[name] = _only(0, zero)
@@ -81,13 +80,13 @@ def _conditions(level: int, own_signals_only: bool, pid: int) -> dict[str, bytes
     return rules
 
 
-def filter_program(level: int, own_uid: bool, own_signals_only: bool = False, pid: int = 0) -> bytes:
+def filter_program(level: int, own_uid: bool, own_signals_of: int = 0) -> bytes:
     """Returns the filter of `level` as BPF instructions.
 
-    `own_uid`: the programs' uid owns no files but theirs. `own_signals_only`: no signals but to process `pid`, for
-    where neither a namespace, nor a uid, nor Landlock keeps them in.
+    `own_uid`: the programs' uid owns no files but theirs. `own_signals_of`: no signals but to this process, for where
+    neither a namespace, nor a uid, nor Landlock keeps them in.
     """
-    machine = platform.machine()
+    machine = os.uname().machine
     calls = numbers(machine)
     if level != 1:
         for name in (*_ONLY_IN_NAMESPACES, *(() if own_uid else _ONLY_WITH_OWN_UID)):
@@ -95,31 +94,46 @@ def filter_program(level: int, own_uid: bool, own_signals_only: bool = False, pi
     program = _step(_LOAD, 4) + _step(_EQUAL, _ARCH[machine], 1, 0) + _step(_RETURN, _KILL) + _step(_LOAD, 0)
     if machine == "x86_64":  # the x32 calls
         program += _step(_GREATER_EQUAL, 0x40000000, 0, 1) + _deny(errno.ENOSYS)
-    conditions = _conditions(level, own_signals_only, pid)
-    # The kernel runs the filter once for every call that there is when a program installs it: the shorter, the better.
-    for first, last in _runs(number for name, number in calls.items() if name not in conditions):
-        program += _step(_GREATER_EQUAL, first, 0, 2) + _step(_GREATER_EQUAL, last + 1, 1, 0) + _PASS
-    for name, rule in conditions.items():
-        if name in calls:
-            program += _step(_EQUAL, calls[name], 0, len(rule) // 8) + rule
-    return program + _deny()
+    conditions = _conditions(level, own_signals_of)
+    rules = {number: conditions.get(name, _PASS) for name, number in calls.items()}
+    return program + _search(_spans(rules))
 
 
-def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
-    """Returns numbers as runs without a gap, each by its first and last."""
-    runs: list[tuple[int, int]] = []
-    for number in sorted(numbers):
-        first = runs.pop()[0] if runs and runs[-1][1] == number - 1 else number
-        runs.append((first, number))
-    return runs
+def _spans(rules: dict[int, bytes]) -> list[tuple[int, bytes]]:
+    """Where a rule begins to hold, from number 0 on, for the rule of each number; others are denied."""
+    spans: list[tuple[int, bytes]] = []
+    for number in range(max(rules) + 2):
+        rule = rules.get(number, _deny())
+        if not spans or spans[-1][1] != rule:
+            spans.append((number, rule))
+    return spans
 
 
-class _Program(ctypes.Structure):
+def _search(spans: list[tuple[int, bytes]]) -> bytes:
+    """Finds the rule of a number by halves: the kernel runs the filter once for every call that there is when a program
+    installs it, and then for each call."""
+    if len(spans) == 1:
+        return spans[0][1]
+    half = len(spans) // 2
+    below, above = _search(spans[:half]), _search(spans[half:])
+    skipped = len(below) // 8
+    far = skipped > 255  # the most that a comparison can skip
+    skip = _step(_GREATER_EQUAL, spans[half][0], 0, 1) + _step(_JUMP, skipped)
+    return (skip if far else _step(_GREATER_EQUAL, spans[half][0], skipped, 0)) + below + above
+
+
+class Filter(ctypes.Structure):
+    """A program as the kernel takes it."""
+
     _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_char_p))
 
 
-def install(program: bytes) -> None:
+def packed(program: bytes) -> Filter:
+    """BPF instructions, ready to be installed."""
+    return Filter(len(program) // 8, program)
+
+
+def install(program: Filter) -> None:
     """Binds this process and all that it starts to the filter. Needs no_new_privs."""
-    filled = _Program(len(program) // 8, program)
     mode_filter = 2
-    linux.prctl(linux.PR_SET_SECCOMP, mode_filter, ctypes.addressof(filled))
+    linux.prctl(linux.PR_SET_SECCOMP, mode_filter, ctypes.byref(program))

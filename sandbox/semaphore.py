@@ -5,16 +5,14 @@ The interface is that of `_multiprocessing.SemLock`. They reach forked processes
 
 import ctypes
 import errno
-import mmap
-import threading
 import time
+from _thread import get_ident
 from typing import Any, ClassVar
 
 from sandbox.linux import libc
 
 _RECURSIVE_MUTEX = 0
 _SEM_BYTES = 64
-_current_thread = threading.get_ident
 
 
 class _Timespec(ctypes.Structure):
@@ -28,6 +26,8 @@ class SemLock:
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
         self.kind, self.maxvalue, self.name = kind, maxvalue, None if unlink else name
+        import mmap  # only where it is wanted: what the server loads makes each fork dearer
+
         self._memory = mmap.mmap(-1, _SEM_BYTES)
         self._semaphore = (ctypes.c_char * _SEM_BYTES).from_buffer(self._memory)
         self.handle = ctypes.addressof(self._semaphore)
@@ -56,7 +56,7 @@ class SemLock:
             end = time.time() + max(0.0, timeout)
             taken = self._call("sem_timedwait", ctypes.byref(_Timespec(int(end), int(end % 1 * 1e9))))
         if taken:
-            self._held, self._owner = self._held + 1, _current_thread()
+            self._held, self._owner = self._held + 1, get_ident()
         return taken
 
     def release(self) -> None:
@@ -83,7 +83,7 @@ class SemLock:
         return self._held
 
     def _is_mine(self) -> bool:
-        return self._held > 0 and self._owner == _current_thread()
+        return self._held > 0 and self._owner == get_ident()
 
     def _after_fork(self) -> None:
         self._held = 0

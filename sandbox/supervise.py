@@ -3,15 +3,16 @@
 import contextlib
 import os
 import select
-import signal
 import time
 from collections import deque
 from typing import Any
 
-from sandbox import child, ended, linux, usage, wire
+from sandbox import child, ended, usage, wire
 from sandbox.confine import Walls, most_files
 from sandbox.disk import Disk
 from sandbox.harness import Harness
+from sandbox.linux import signal
+from sandbox.namespace import Namespace
 from sandbox.program import NONCE
 
 _CHUNK = 1 << 16
@@ -25,9 +26,17 @@ class Job:
     """One program under way."""
 
     def __init__(
-        self, job: dict[str, Any], stdin: bytes, folder: str, walls: Walls, inherited_mb: float, harness: Harness
+        self,
+        job: dict[str, Any],
+        stdin: bytes,
+        folder: str,
+        walls: Walls,
+        space: Namespace | None,
+        inherited_mb: float,
+        harness: Harness,
     ) -> None:
-        self.job, self.walls, self.harness = job, walls, harness
+        """`space`: where it lives at level 1. `inherited_mb`: memory that it shares with the server."""
+        self.job, self.walls, self.space, self.harness = job, walls, space, harness
         self.inherited_mb = inherited_mb
         self.limit: str | None = None
         """The limit that was met, as a status."""
@@ -52,8 +61,11 @@ class Job:
         """Whether a test program waits for the answer to its question: that time is not its own."""
         self.answer = bytearray()
         self.status = b""
+        self.watching = False
+        """Whether what it prints is taken in as it comes."""
         self.to_program: dict[int, memoryview] = {}
         self.poll = select.poll()
+        self.poll.register(harness.fd, select.POLLIN)
         script = job["mode"] == "script"
         in_r, self.stdin = os.pipe2(os.O_CLOEXEC)
         self.stdout, out_w = os.pipe2(os.O_CLOEXEC)
@@ -61,40 +73,40 @@ class Job:
         self.status_fd, status_w = os.pipe2(os.O_CLOEXEC)
         calls_r, self.calls = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
         self.answers, answers_w = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
-        self.started = self.looked = time.monotonic()
-        self.call_started, self.calls_started = (0.0, self.started), 0.0
         theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
+        self.open = {self.stdin, self.stdout, self.stderr, self.status_fd, *theirs[:4]}
+        if not script:
+            self.open |= {self.calls, self.answers, calls_r, answers_w}
+            self.poll.register(self.answers, select.POLLIN)
+        for fd in self.open.difference(theirs):
+            os.set_blocking(fd, False)
         if walls.uid is not None:  # so that the program can open /dev/stdin
             for fd in (in_r, out_w, err_w):
                 os.fchown(fd, walls.uid, walls.uid)
-        self.init: int | None = None
-        self.pids: list[int] = []
         self.disk = None if walls.level == 1 else Disk(folder)
-        try:
-            if walls.level == 1:
-                self.init = linux.start_namespace()
-            self.pid = child.start(job, folder, walls, theirs, self.init)
-        finally:
-            for fd in vars(theirs).values():
-                if fd >= 0:
-                    os.close(fd)
-        self.open = {
-            fd for fd in (self.stdin, self.stdout, self.stderr, self.status_fd, self.calls, self.answers) if fd >= 0
-        }
-        for fd in self.open:
-            os.set_blocking(fd, False)
-        self.process = os.pidfd_open(self.pid)
-        self.open.add(self.process)
-        for fd in (self.stdout, self.stderr, self.status_fd, self.process, *([] if script else [self.answers])):
-            self.poll.register(fd, select.POLLIN)
-        self.poll.register(harness.fd, select.POLLIN)
-        self._send(self.stdin, stdin)
-        if script:
-            self._maybe_close_stdin()
+        if script and stdin:
+            self._send(self.stdin, stdin)
+            self._flush(self.stdin)
         else:
             self._close(self.stdin)
+        self.pids: list[int] = []
+        self.started = self.looked = time.monotonic()
+        self.call_started, self.calls_started = (0.0, self.started), 0.0
+        # From here to the program's end this process does as little as it can: what it writes to while the program
+        # lives has to be copied.
+        self.pid = child.start(job, folder, walls, theirs, space)
+        self.process = os.pidfd_open(self.pid)
+        self.open.add(self.process)
+        self.poll.register(self.process, select.POLLIN)
 
     # Bytes in and out
+
+    def _watch_output(self) -> None:
+        """Takes in what is printed as it comes. Most programs end before that is worth it."""
+        if not self.watching:
+            self.watching = True
+            for fd in (self.stdout, self.stderr, self.status_fd):
+                self.poll.register(fd, select.POLLIN)
 
     def _close(self, fd: int) -> None:
         if fd in self.open:
@@ -121,11 +133,8 @@ class Job:
         if not data:
             del self.to_program[fd]
             self.poll.unregister(fd)
-            self._maybe_close_stdin()
-
-    def _maybe_close_stdin(self) -> None:
-        if self.stdin not in self.to_program:
-            self._close(self.stdin)
+            if fd == self.stdin:
+                self._close(fd)
 
     def _drain(self, name: str) -> bool:
         """Takes in what a pipe holds; returns whether there was something. Once only: a program that prints faster than
@@ -136,9 +145,6 @@ class Job:
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
-            return False
-        if not data:
-            self._close(fd)
             return False
         kept = self.output[name]
         room = (self.job["output_kb"] << 10) - len(kept)
@@ -161,8 +167,6 @@ class Job:
             data = os.read(self.status_fd, _CHUNK)
         except BlockingIOError:
             return
-        if not data:
-            self._close(self.status_fd)
         *lines, self.status = (self.status + data).split(b"\n")
         for line in lines:
             word, _, rest = line.decode(errors="replace").partition(" ")
@@ -212,9 +216,6 @@ class Job:
             data = os.read(self.answers, _CHUNK)
         except BlockingIOError:
             return
-        if not data:
-            self._close(self.answers)
-            return
         self.answer += data
         answers: list[bytes] = []
         head, at = NONCE + 4, 0
@@ -263,8 +264,8 @@ class Job:
     # Limits
 
     def _usage(self) -> usage.Usage:
-        if self.init is not None:
-            self.pids = usage.in_namespace(self.init)
+        if self.space is not None:
+            self.pids = usage.in_namespace(self.space.init)
         else:
             ended, seconds = usage.reap()
             self.reaped += seconds
@@ -276,6 +277,8 @@ class Job:
         return used
 
     def _check_limits(self, now: float) -> None:
+        self._watch_output()
+        self._read_status()
         used = self._usage()
         self.cpu, self.peak_mb = used.cpu_seconds, max(self.peak_mb, used.memory_mb)
         if self.next_call:
@@ -355,20 +358,22 @@ class Job:
 
     def _stop(self) -> None:
         """Ends the job's processes and waits until none is left."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid if self.init is None else self.init, signal.SIGKILL)
-        self._reap()
-        if self.init is not None:
-            os.waitpid(self.init, 0)
-        else:
-            usage.end_all(self.walls.uid, self.walls.scoped)
+        if self.space is not None:
+            self.space.kill()
+            self._reap()
+            self.space.wait()
+            return
+        if self.wait_status is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self._reap()
+        usage.end_all(self.walls.uid, self.walls.scoped)
 
     def _result(self) -> tuple[dict[str, Any], bytes]:
         wall = time.monotonic() - self.started
         ended_by_itself = self.wait_status is not None
         self._stop()
-        while self.status_fd in self.open:
-            self._read_status()
+        self._read_status()
         for name in self.output:
             while self._drain(name):
                 pass

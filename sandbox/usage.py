@@ -2,27 +2,21 @@
 
 import contextlib
 import os
-import signal
 import time
-from dataclasses import dataclass
+
+from sandbox.linux import signal
 
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
-@dataclass
 class Usage:
     """Sums over the processes of a job."""
 
-    cpu_seconds: float = 0.0
-    memory_mb: float = 0.0
-    waited_seconds: float = 0.0
-    """Time that they were ready to run and had no CPU."""
-    threads: int = 0
-    ran_seconds: float = 0.0
-    """Time on a CPU, to the nanosecond."""
-    waiting_seconds: float = 0.0
-    """The part of `waited_seconds` that goes on: the kernel counts a wait when it is over."""
-    at: float = 0.0
+    def __init__(self, memory_mb: float, at: float) -> None:
+        self.cpu_seconds = self.ran_seconds = self.waited_seconds = self.waiting_seconds = 0.0
+        """`ran_seconds`: the CPU time to the nanosecond. `waited_seconds`: for which they were ready to run and had no
+        CPU; `waiting_seconds`: the part of it that goes on, since the kernel counts a wait when it is over."""
+        self.memory_mb, self.threads, self.at = memory_mb, 0, at
 
 
 def in_namespace(init: int) -> list[int]:
@@ -64,7 +58,7 @@ def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -
     `inherited_mb`: memory that a fork shares with the server, counted once and not for each process. `before`: what was
     measured last.
     """
-    total = Usage(memory_mb=inherited_mb, at=time.monotonic())
+    total = Usage(inherited_mb, time.monotonic())
     ready = False
     for pid in pids:
         try:

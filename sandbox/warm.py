@@ -8,6 +8,7 @@ of what each of them imported, and a finder hands them out when, and only when, 
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 
 # This module is the first to be imported and must import nothing itself: what it imported would have no record.
@@ -20,18 +21,30 @@ if TYPE_CHECKING:
 else:
     ModuleType, ModuleSpec = type(sys), type(sys.__spec__)
 
-# What programs import most. Each megabyte more makes every fork dearer, so the rest is read from disk when wanted, and
-# the heaviest only where a program names it.
+# What most programs import. Each megabyte more makes every fork dearer: the rest is loaded once a program imports it.
 PRELOAD = (
-    "abc array bisect cmath collections collections.abc contextlib copy dataclasses datetime decimal enum fractions "
-    "functools hashlib heapq io itertools json math numbers operator os queue random re statistics string struct sys "
-    "textwrap threading time traceback types typing"
+    "abc bisect collections collections.abc copy functools heapq itertools math operator os re string sys time typing"
 ).split()
-ON_DEMAND = {
+ON_IMPORT = frozenset(
+    (
+        "array cmath contextlib dataclasses datetime decimal enum fractions hashlib io json numbers queue random "
+        "statistics struct textwrap threading traceback types"
+    ).split()
+)
+ON_MENTION = {
     "numpy": ("numpy",),
     "multiprocessing": ("multiprocessing.heap", "multiprocessing.pool"),
     "concurrent": ("concurrent.futures.process", "concurrent.futures.thread", "multiprocessing.heap"),
 }
+
+
+def wanted(program: str) -> set[str]:
+    """The modules to be loaded before the program runs. One that it imports in another way is read from disk then."""
+    imports = " ".join(line for line in program.splitlines() if "import" in line)
+    for sign in "(),.;\"'":
+        imports = imports.replace(sign, " ")
+    mentioned = (name for word, names in ON_MENTION.items() if word in program for name in names)
+    return {*ON_IMPORT.intersection(imports.split()), *mentioned}
 
 
 class Warm:
@@ -46,8 +59,9 @@ class Warm:
         """Per module: its submodules put aside, which were attributes of it."""
         self._imports: dict[str, list[str]] = {}
         self._under_way: list[str] = []
-        self._import_function = builtins.__import__
-        builtins.__import__ = self._recording_import
+        self._fork_handlers: dict[str, list[dict[str, Callable[[], None]]]] = {}
+        self._import_function, self._register_at_fork = builtins.__import__, os.register_at_fork
+        self._record()
 
     def _recording_import(
         self,
@@ -73,9 +87,17 @@ class Warm:
             self._imports.setdefault(importer, []).extend([full, *(f"{full}.{part}" for part in fromlist or ())])
         return result
 
+    def _record(self) -> None:
+        builtins.__import__ = self._recording_import
+        os.register_at_fork = self._recording_register  # type: ignore[assignment]
+
+    def _recording_register(self, **handlers: Callable[[], None]) -> None:
+        """What a module wants done at a fork waits until a program imports it: each program would have to do it."""
+        self._fork_handlers.setdefault(sys._getframe(1).f_globals["__name__"], []).append(handlers)
+
     def load(self, names: Sequence[str], patch: Callable[[], None] | None = None) -> None:
         """Imports `names` where they exist, applies `patch`, and puts all of it aside."""
-        builtins.__import__ = self._recording_import
+        self._record()
         self._bring_back()
         self._imports.setdefault("sandbox", []).extend(names)
         for name in names:
@@ -90,7 +112,7 @@ class Warm:
             self._imports.setdefault(name, []).extend(new)
         if patch is not None:
             patch()
-        builtins.__import__ = self._import_function
+        builtins.__import__, os.register_at_fork = self._import_function, self._register_at_fork
         self._put_aside()
 
     def _recorded(self) -> set[str]:
@@ -144,6 +166,11 @@ class Warm:
         module.__spec__ = self._specs[name]
         if name == "multiprocessing":
             sys.modules["__mp_main__"] = sys.modules["__main__"]
+        for handlers in self._fork_handlers.pop(name, ()):  # as if the process had been forked just now
+            for moment in ("before", "after_in_child"):
+                if moment in handlers:
+                    handlers[moment]()
+            os.register_at_fork(**handlers)
         for other in self._imports.get(name, ()):
             self._import(other)
         for key, value in self._submodules[name].items():

@@ -4,7 +4,6 @@ Neither pickle nor marshal nor repr: a value that is not exactly of a plain buil
 other object) arrives as `Opaque`, and decoding hostile bytes builds plain data or raises `WireError`, within bounds.
 """
 
-import base64
 import json
 import math
 import struct
@@ -117,7 +116,7 @@ class _Encoder:
         if kind is float:
             return value if value - value == 0.0 else {"n": repr(value)}
         if kind is bytes or kind is bytearray:
-            return {"b" if kind is bytes else "B": base64.b64encode(value).decode()}
+            return {"b" if kind is bytes else "B": value.hex()}
         if kind is complex:
             return {"c": self.items((value.real, value.imag), depth)}
         if depth >= MAX_DEPTH and (kind in (list, tuple, set, frozenset, Passing) or kind in _DICTS):
@@ -260,7 +259,7 @@ def _unpack(value: Any, depth: int) -> Any:
     if tag == "n":
         return {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}[inner]
     if tag in ("b", "B"):
-        raw = base64.b64decode(inner, validate=True)
+        raw = bytes.fromhex(inner)
         return raw if tag == "b" else bytearray(raw)
     if tag == "o":
         return Opaque(inner[:100])

@@ -151,7 +151,7 @@ program = step(0x20, 0)
 for number, rule in ((272, flags), (56, flags), (435, step(6, 0x50026)), (308, deny)):
     program += step(0x15, number, 0, len(rule) // 8) + rule
 linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
-seccomp.install(program + allow)
+seccomp.install(seccomp.packed(program + allow))
 os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 

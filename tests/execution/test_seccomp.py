@@ -2,9 +2,12 @@
 
 import errno
 import struct
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sandbox import seccomp
 from sandbox.syscalls import TABLE, numbers
@@ -25,6 +28,8 @@ def result(program: bytes, number: int, arguments: tuple[int, ...] = (), arch: i
             (accumulator,) = struct.unpack_from("=I", data, value)
         elif code == 0x54:
             accumulator &= value
+        elif code == 0x05:
+            at += value
         elif code == 0x06:
             return int(value)
         else:
@@ -35,7 +40,7 @@ def result(program: bytes, number: int, arguments: tuple[int, ...] = (), arch: i
 
 @pytest.fixture(autouse=True)
 def x86_64(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(machine="x86_64"))
 
 
 LEVEL_2_ONLY_IN_NAMESPACES = {"chown", "utime", "inotify_init", "socket", "connect", "bind", "listen", "sendmmsg"}
@@ -46,7 +51,7 @@ def test_every_number(level: int) -> None:
     program = seccomp.filter_program(level, own_uid=True)
     listed = numbers("x86_64")
     assert len(listed) > 200 and len(program) // 8 < 400
-    conditions = seccomp._conditions(level, False, 0)
+    conditions = seccomp._conditions(level, 0)
     for number in range(700):
         names = [name for name, listed_number in listed.items() if listed_number == number]
         if names and names[0] in conditions:
@@ -92,7 +97,20 @@ def test_another_instruction_set_kills() -> None:
     assert result(seccomp.filter_program(1, own_uid=True), 0, arch=0x40000003) == KILL
 
 
-def test_runs() -> None:
-    assert seccomp._runs([5, 1, 2, 3, 9, 8]) == [(1, 3), (5, 5), (8, 9)]
-    assert seccomp._runs([]) == []
+def test_spans() -> None:
+    a, b, deny = b"a", b"b", seccomp._deny()
+    spans = seccomp._spans({1: a, 2: a, 3: b, 7: a})
+    assert spans == [(0, deny), (1, a), (3, b), (4, deny), (7, a), (8, deny)]
     assert "read:0:63" in TABLE
+
+
+@given(
+    st.dictionaries(st.integers(0, 900), st.sampled_from([bytes(8 * n) for n in (1, 2, 90, 300)]), min_size=1),
+    st.integers(0, 1000),
+)
+def test_far_rules_are_found(sizes: dict[int, bytes], number: int) -> None:
+    """Whatever lies between them: a comparison skips at most 255 steps."""
+    load, unreachable = seccomp._step(0x20, 0), seccomp._step(0x15, 0)
+    rules = {key: seccomp._step(0x06, PASS + key % 2) + unreachable * (len(rule) // 8) for key, rule in sizes.items()}
+    expected = PASS + number % 2 if number in rules else DENY | errno.EPERM
+    assert result(load + seccomp._search(seccomp._spans(rules)), number) == expected

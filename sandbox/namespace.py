@@ -1,0 +1,56 @@
+"""Level 1: the namespaces of one program, made before it is forked and taken down after its end."""
+
+import os
+
+from sandbox import linux
+from sandbox.linux import signal
+
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC
+
+
+class Namespace:
+    """A pid and a mount namespace. The server's network, host name and IPC namespaces are empty and serve for all."""
+
+    def __init__(self, own_pids: int) -> None:
+        """`own_pids`: an open file of the server's own pid namespace."""
+        self._own_pids = own_pids
+        self.init = linux.start_init()
+        """The pid of the namespace's first process, as the server sees it."""
+        self._pids = os.open(f"/proc/{self.init}/ns/pid", _FLAGS)
+        self._mounts = os.open(f"/proc/{self.init}/ns/mnt", _FLAGS)
+
+    def fork(self) -> int:
+        """As `os.fork`; the child lives in there, but sees the server's mounts yet."""
+        linux.setns(self._pids, linux.CLONE_NEWPID)
+        pid = os.fork()
+        if pid:
+            linux.setns(self._own_pids, linux.CLONE_NEWPID)
+        return pid
+
+    def enter(self, size: bytes) -> None:
+        """In the child: its own /proc, /tmp and /dev/shm, empty and sized. `size`: see `confine.file_system_size`."""
+        linux.setns(self._mounts, linux.CLONE_NEWNS)
+        flags = linux.MS_NOSUID | linux.MS_NODEV
+        try:
+            linux.mount(b"proc", b"/proc", b"proc", flags | linux.MS_NOEXEC, b"hidepid=2")
+        except OSError:
+            linux.mount(b"proc", b"/proc", b"proc", flags | linux.MS_NOEXEC)
+        # The settings of a namespace belong to its root, with or without capabilities.
+        linux.mount(b"/proc/sys", b"/proc/sys", None, linux.MS_BIND)
+        read_only = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | flags | linux.MS_NOEXEC
+        linux.mount(None, b"/proc/sys", None, read_only)
+        linux.mount(b"tmpfs", b"/tmp", b"tmpfs", flags, size)
+        linux.mount(b"tmpfs", b"/dev/shm", b"tmpfs", flags, size)
+
+    def kill(self) -> None:
+        """Kills all that lives in there."""
+        os.kill(self.init, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Waits until nothing lives in there any more. Its child must have been waited for."""
+        os.waitpid(self.init, 0)
+
+    def close(self) -> None:
+        """Takes the mounts down, which takes the kernel a while."""
+        os.close(self._pids)
+        os.close(self._mounts)
