@@ -96,7 +96,6 @@ class Job:
         # lives has to be copied.
         self.pid = child.start(job, folder, walls, theirs, space)
         self.process = os.pidfd_open(self.pid)
-        self.open.add(self.process)
         self.poll.register(self.process, select.POLLIN)
 
     # Bytes in and out
@@ -145,6 +144,8 @@ class Job:
         try:
             data = os.read(fd, _CHUNK)
         except BlockingIOError:
+            return False
+        if not data:
             return False
         kept = self.output[name]
         room = (self.job["output_kb"] << 10) - len(kept)
@@ -306,7 +307,7 @@ class Job:
         """Runs the job to its end and returns the last frame for the harness."""
         pause = 0.01
         try:
-            if not self._take_calls():
+            if self.job["mode"] != "script" and not self._take_calls():
                 self.broken = "ended"
             while self.wait_status is None and not (self.limit or self.broken or self.failed):
                 asked = time.monotonic()
@@ -327,6 +328,7 @@ class Job:
             self._stop()
             raise
         finally:
+            os.close(self.process)
             for fd in list(self.open):
                 self._close(fd)
 

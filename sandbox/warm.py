@@ -164,6 +164,8 @@ class Warm:
         module = self._modules.pop(name)
         sys.modules[name] = module
         module.__spec__ = self._specs[name]
+        if name == "threading":
+            module.main_thread()._set_native_id()
         if name == "multiprocessing":
             sys.modules["__mp_main__"] = sys.modules["__main__"]
         for handlers in self._fork_handlers.pop(name, ()):  # as if the process had been forked just now

@@ -58,7 +58,7 @@ class Opaque:
 
 def pack_frame(header: dict[str, Any], *body: bytes | memoryview) -> bytes:
     """One frame: two lengths (4 bytes each, big-endian), a JSON object, raw bytes, given in any number of pieces."""
-    text = json.dumps(header).encode()
+    text = _json(header)
     return b"".join((_HEADER.pack(len(text), sum(map(len, body))), text, *body))
 
 
@@ -162,10 +162,14 @@ _chunks: Any = _make_encoder and _make_encoder(
 )
 
 
+def _json(packed: Any) -> bytes:
+    return ("".join(_chunks(packed, 0)) if _chunks else _ENCODER.encode(packed)).encode()
+
+
 def encode(value: Any) -> bytes:
     """Encodes plain data; what is not plain becomes an opaque mark with its type's name. WireError: too large."""
     packed = _Encoder().pack(value, 0)
-    text = ("".join(_chunks(packed, 0)) if _chunks else _ENCODER.encode(packed)).encode()
+    text = _json(packed)
     if len(text) > MAX_BYTES:
         raise WireError("value too large")
     return text

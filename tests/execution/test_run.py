@@ -43,6 +43,11 @@ SHORT = Limits(cpu_seconds=0.5, wall_seconds=60, memory_mb=200, output_kb=64, di
         ("import tempfile, sqlite3, os\nf = tempfile.TemporaryFile()\nf.write(b'x')\nc = sqlite3.connect('t.db')\nc.execute('create table t(x)')\nprint(sorted(os.listdir()))", b"", b"['program.py', 't.db']\n"),
         ("import asyncio\nasync def f():\n    await asyncio.sleep(0.01)\n    return 5\nprint(asyncio.run(f()))", b"", b"5\n"),
         ("import os, sys\nr, w = os.pipe()\nif os.fork() == 0:\n    os.write(w, b'child')\n    os._exit(0)\nos.wait()\nprint(os.read(r, 9))", b"", b"b'child'\n"),
+        ("print('x' * 300_000)", b"", b"x" * 300_000 + b"\n"),
+        # What modules want done at a fork: done when they are imported, and again when the program forks.
+        ("import threading, os\nprint(threading.main_thread().native_id == os.getpid())", b"", b"True\n"),
+        ("import os, threading, time\nthreading.Thread(target=time.sleep, args=(9,), daemon=True).start()\nif os.fork() == 0:\n    os._exit(threading.active_count())\nprint(os.wait()[1] >> 8)\nprint(end='', flush=True)\nos._exit(0)", b"", b"1\n"),
+        ("import os, random\nr, w = os.pipe()\nif os.fork() == 0:\n    os.write(w, str(random.random()).encode())\n    os._exit(0)\nos.wait()\nprint(float(os.read(r, 99)) == random.random())", b"", b"False\n"),
     ],
 )  # fmt: skip
 def test_ok(sandbox: Sandbox, program: str, stdin: bytes, expected: bytes) -> None:
