@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from ba_eval.extract.math_closing import bare, closing, last_number
 from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
 from ba_eval.extract.math_prose import PRAISE, Extraction, Method, answer_line
-from ba_eval.extract.thinking import TURN_ENDS
+from ba_eval.extract.thinking import TURN_ENDS, may_hold
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")
 
 _BOX = re.compile(
     r"(?:\\+(?:boxed|Boxed|fbox|framebox|bbox|mathboxed|boxd|(?:math)?box(?=\s*\{))|\x08oxed|(?<![A-Za-z])boxed(?=\s*\\?\{))\s*(?P<open>\\?\{|\(|\s?)"
 )
+_PLAIN_BOX = (" \\boxed{", "$\\boxed{")
 _INNER_BOX = re.compile(r"\\+(?:boxed|fbox)\s*(?=\{)")
 _NESTED_LIMIT = 500
 _BOX_TOKENS = re.compile(r"<\|begin_of_box\|>(.*?)(?:<\|end_of_box\|>|\Z)", re.S)
@@ -31,12 +32,15 @@ _CONCLUDING = re.compile(
     re.I,
 )
 _BRACES = re.compile(r"\\.|[{}]", re.S)
-_REST_OF_MATH = re.compile(r"[^\n$]*")
+_REST_OF_MATH = re.compile(r"(?:(?!\\+f?box)[^\n$])*")
 _OPEN_END = re.compile(r"(?<!\\)\$|\\[\])]|\n(?=\s*\S)")
 _BETWEEN_LIMIT = 80
+_PARAGRAPH_END, _SENTENCE_END = re.compile(r"\n\s*\n"), re.compile(r"[.!?]\s*\S")
 _BOX_LIMIT = 200_000
 _BEHIND_LIMIT = 20_000
+_SHORTEST_CORRECTION = len("No, 5")
 _NEXT_QUESTION = re.compile(r"\n(?:Human|User|(?:\*\*)?Question|Problem|Q|### Instruction):")
+_TURN_END_STARTS = ("<|", "</s", "<end_", "<｜")
 _REPLY = re.compile(r"\n\s*(?:\*\*|###\s)?(?:Assistant|Answer|Solution|Response|A)\s?:")
 _RUN_ON_WITHIN = 20_000
 _CHANNEL_WITHIN = 200
@@ -62,8 +66,8 @@ _NEW_CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|final|answer)\b", re
 _NOT_THIS_BOX = re.compile(
     r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
 )
-_DENYING = ("not", "than", "instead", "reject", "discard", "exclud", "eliminat")
-"""Parts of the words above, which are looked for first."""
+_DENYING = ("not", "than", "of", "ct", "cts", "rd", "rds", "de", "des", "te", "tes", "ed", "ing")
+"""How the words above end, which is looked at first."""
 
 
 def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction:
@@ -86,7 +90,7 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
 
 def _final_channel(text: str) -> int | None:
     """Returns where the final channel starts, in the format of some models that write to several; None without one."""
-    if "<|channel|>" not in text and "assistantfinal" not in text:
+    if ("<" not in text or "<|channel|>" not in text) and "assistantfinal" not in text:
         return 0
     for mark in ("<|channel|>final<|message|>", "assistantfinal"):
         if (at := text.rfind(mark)) >= 0:
@@ -97,10 +101,11 @@ def _final_channel(text: str) -> int | None:
 def _first_turn(text: str) -> str:
     """Cuts what a model invents behind the end of its turn: another question, and its answer."""
     tail = text[-_RUN_ON_WITHIN:]
-    ends = [text.find(mark) for mark in TURN_ENDS if mark in tail] if "<" in tail else []
-    if ends and text[: min(ends)].strip():
-        text = text[: min(ends)]
-    for mark in set(_NEXT_QUESTION.findall(tail)):
+    if may_hold(tail, _TURN_END_STARTS):
+        ends = [text.find(mark) for mark in TURN_ENDS if mark in tail]
+        if ends and text[: min(ends)].strip():
+            text = text[: min(ends)]
+    for mark in set(_NEXT_QUESTION.findall(tail)) if ":" in tail else ():
         head, _, rest = text.partition(mark)
         # A text that starts with a question repeats the one that it was asked.
         if _REPLY.search(rest) and not head.startswith(mark[1:]) and (_boxed(head) or answer_line(head)):
@@ -111,6 +116,8 @@ def _first_turn(text: str) -> str:
 def _overruled(text: str, box: Extraction) -> Extraction | None:
     """Returns what stands behind the last box and overrules it: a "final answer is ...", a correction."""
     if not box.closed:
+        return None
+    if len(text) - box.end < _SHORTEST_CORRECTION:
         return None
     behind = text[box.end :][-_BEHIND_LIMIT:]
     behind, corrected = CORRECTION.subn("answer:", behind)
@@ -129,21 +136,24 @@ def _overruled(text: str, box: Extraction) -> Extraction | None:
 
 
 def _boxed(text: str) -> Extraction | None:
-    at = text.rfind("<|begin_of_box|>")
+    at = text.rfind("<|begin_of_box|>") if "<" in text else -1
     if at >= 0 and (token := _BOX_TOKENS.match(text, at)):
         inner = _boxed(token[1])
         answer = inner.answer if inner and inner.answer else token[1].strip()
         return Extraction(answer, "boxed", closed="end_of_box" in token[0], start=at, end=token.end())
-    starts = _last_boxes(text)
-    while len(starts) > 1 and _is_beside(text, starts):
-        starts = starts[:-1]
-    while len(starts) > 1 and _is_denied(text, starts[-1]):
-        denied = _content(text, starts[-1])[0].strip()
-        starts = [box for box in starts[:-1] if _content(text, box)[0].strip() != denied] or starts[:1]
+    boxes = _Boxes(text)
+    starts = boxes.starts
     if not starts:
         return None
-    content, end, closed = _content(text, starts[-1])
-    if closed and (outer := _outer(text, starts, end)) is not None:
+    while len(starts) > 1 and _is_beside(boxes):
+        starts.pop()
+    while len(starts) > 1 and _is_denied(boxes):
+        denied = boxes.content(starts[-1])[0].strip()
+        earlier = starts[:-1]
+        starts[:] = [box for box in earlier if boxes.content(box, box.end() + _NESTED_LIMIT)[0].strip() != denied]
+        starts = boxes.starts = starts or earlier[:1]
+    content, end, closed = boxes.content(starts[-1])
+    if closed and len(starts) > 1 and (outer := _outer(boxes, end)) is not None:
         return outer
     last = begin = starts[-1].start()
     if not closed:
@@ -156,45 +166,72 @@ def _boxed(text: str) -> Extraction | None:
         return Extraction(content.strip() or None, "open box", start=begin, end=garbled.start())
     contents = [content]
     for match in reversed(starts[:-1]):
-        previous, previous_end, previous_closed = _content(text, match, limit=begin)
+        previous, previous_end, previous_closed = boxes.content(match, begin)
+        if not previous_closed or previous_end < begin - _BETWEEN_LIMIT:
+            break
         between = text[previous_end:begin]
-        if not previous_closed or not (_adjacent(between) or _next_part(text, match.start(), between)):
+        if not (_adjacent(between) or _next_part(text, match.start(), between)):
             break
         contents.insert(0, _label(text, match.start()) + previous)
         if len(contents) == 2:
             contents[-1] = _label(text, begin) + content
         begin = match.start()
-    unique = list(dict.fromkeys(" ".join(c.split()) for c in contents if c.strip()))
-    if not unique:
-        return None
-    answer = ", ".join(unique) if len(unique) > 1 else unique[0].strip()
-    return Extraction(answer, "boxed", start=last, end=end)
+    content = " ".join(content.split())
+    if len(contents) > 1:
+        content = ", ".join(dict.fromkeys(" ".join(c.split()) for c in contents if c.strip()))
+    return Extraction(content, "boxed", start=last, end=end) if content else None
 
 
-def _is_beside(text: str, starts: list[re.Match[str]]) -> bool:
+class _Boxes:
+    """The last boxes of a text; each is read once."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.starts = text, _last_boxes(text)
+        self._contents: dict[int, tuple[str, int, bool]] = {}
+
+    def content(self, box: re.Match[str], limit: int | None = None) -> tuple[str, int, bool]:
+        """See `_content`. Not closed where it is not by `limit`."""
+        start = box.start()
+        known = self._contents.get(start)
+        if known is None:
+            known = _content(self.text, box, limit)
+            if known[2]:
+                self._contents[start] = known
+        elif limit is not None and known[1] > limit:
+            return "", limit, False
+        return known
+
+
+def _is_beside(boxes: _Boxes) -> bool:
     """Tells whether the last box stands in a remark behind the one before it."""
-    _, end, closed = _content(text, starts[-2])
-    between = text[end : starts[-1].start()]
-    if not closed or len(between) > _BESIDE_WITHIN or _NEW_CONCLUSION.search(between):
+    begin = boxes.starts[-1].start()
+    _, end, closed = boxes.content(boxes.starts[-2], begin)
+    if not closed or begin - end > _BESIDE_WITHIN:
+        return False
+    between = boxes.text[end:begin]
+    if "answer" in between or _NEW_CONCLUSION.search(between):
         return False
     return _BESIDE.search(between) is not None
 
 
-def _is_denied(text: str, box: re.Match[str]) -> bool:
-    """Tells whether a box holds what the answer is not: `not \\boxed{5}`, `\\boxed{5} is extraneous`."""
-    before = text[max(0, box.start() - 20) : box.start()].lower()
-    if any(part in before for part in _DENYING) and _NOT_THIS_BOX.search(before):
+def _is_denied(boxes: _Boxes) -> bool:
+    """Tells whether the last box holds what the answer is not: `not \\boxed{5}`, `\\boxed{5} is extraneous`."""
+    text, box = boxes.text, boxes.starts[-1]
+    begin = box.start()
+    before = text[max(0, begin - 20) : begin]
+    if before.rstrip(" \t\n$(*").lower().endswith(_DENYING) and _NOT_THIS_BOX.search(before):
         return True
-    _, end, closed = _content(text, box)
-    return closed and REFUTED.match(text, end) is not None
+    _, end, closed = boxes.content(box)
+    return closed and len(text) - end >= _SHORTEST_CORRECTION and REFUTED.match(text, end) is not None
 
 
-def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | None:
+def _outer(boxes: _Boxes, end: int) -> Extraction | None:
     """Returns the box around the last box: an empty one in 5, or a part of a formula; a label in words is no part."""
+    text, starts = boxes.text, boxes.starts
     for box in starts[:-1]:
         if starts[-1].start() - box.start() > _NESTED_LIMIT:
             continue
-        content, outer_end, closed = _content(text, box, limit=end + _NESTED_LIMIT)
+        content, outer_end, closed = boxes.content(box, end + _NESTED_LIMIT)
         if closed and outer_end >= end:
             if content.strip() == text[starts[-1].start() : end]:
                 return None
@@ -208,17 +245,18 @@ def _outer(text: str, starts: list[re.Match[str]], end: int) -> Extraction | Non
 def _last_boxes(text: str, most: int = 64) -> list[re.Match[str]]:
     """Returns the last boxes' openings in order of the text, found from the end."""
     found: list[re.Match[str]] = []
-    at = len(text)
-    while len(found) < most:
-        at = text.rfind("ox", max(0, found[-1].start() - _NEIGHBOURS_WITHIN) if found else 0, at)
-        if at < 0:
-            break
-        before = text[max(0, at - 8) : at]
-        begin = at - len(before) + len(before.rstrip("\\bfBrameth\x08"))
-        match = _BOX.search(text, begin, at + 16)
-        if match and match.start() <= at and not (found and found[-1].start() == match.start()):
+    at, floor, last = len(text), 0, -1
+    while len(found) < most and (at := text.rfind("ox", floor, at)) >= 0:
+        if text.startswith(_PLAIN_BOX, at - 3):
+            match = _BOX.match(text, at - 2)
+        else:
+            before = text[max(0, at - 8) : at]
+            begin = at - len(before) + len(before.rstrip("\\bfBrameth\x08"))
+            match = _BOX.search(text, begin, at + 16)
+        if match and (start := match.start()) <= at and start != last:
             found.append(match)
-            at = match.start()
+            at = last = start
+            floor = max(0, start - _NEIGHBOURS_WITHIN)
     found.reverse()
     return found
 
@@ -229,7 +267,7 @@ def _content(text: str, box: re.Match[str], limit: int | None = None) -> tuple[s
     stop = min(len(text) if limit is None else limit, start + _BOX_LIMIT * (50 if limit is None else 1))
     opening = box["open"]
     if opening not in ("{", "\\{"):
-        # `\boxed 5` and `\boxed(5)`: TeX would box one token; people mean the rest up to the end of the math.
+        # `\boxed 5` and `\boxed(5)`: TeX would box one token; people mean the rest of the math, or up to the next box.
         start = box.end() if opening != "(" else box.end() - 1
         match = _REST_OF_MATH.match(text, start, min(start + 200, stop))
         piece = match[0] if match else ""
@@ -256,8 +294,8 @@ def _adjacent(between: str) -> bool:
     """Tells whether two boxes are parts of one list: only a separator, labels or a few words stand between them."""
     if (
         len(between) > _BETWEEN_LIMIT
-        or re.search(r"\n\s*\n", between)
-        or re.search(r"[.!?]\s*\S", between.replace("...", ""))
+        or _PARAGRAPH_END.search(between)
+        or _SENTENCE_END.search(between.replace("...", ""))
     ):
         return False
     words = re.findall(r"[A-Za-z]{2,}|\bI\b", _SEPARATOR_NOISE.sub(" ", between))
@@ -276,9 +314,12 @@ _PART_BETWEEN = re.compile(r"[\s$.*]{0,12}\(?([b-h])\)[\s$*]{0,12}")
 
 def _next_part(text: str, begin: int, between: str) -> bool:
     """Tells whether two boxes are parts of one answer: (a) before the one, nothing but (b) between them."""
-    first, second = _PART.search(text[max(0, begin - 12) : begin]), _PART_BETWEEN.fullmatch(between)
-    if first and second:
+    first = _PART.search(text, max(0, begin - 12), begin) if ")" in text[max(0, begin - 12) : begin] else None
+    if first and (second := _PART_BETWEEN.fullmatch(between)):
         return ord(first[1]) + 1 == ord(second[1])
+    at = between.find("\n")
+    if at < 0 or not any(sign in between[at:] for sign in "=.):"):
+        return False
     # x = ... on one line, y = ... on the next
     other = _ITEM_BETWEEN.fullmatch(between)
     line = text[text.rfind("\n", max(0, begin - 40), begin) + 1 : begin]

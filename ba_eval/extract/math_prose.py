@@ -2,16 +2,16 @@ r"""Answers that stand in prose: answer lines, closing statements, a bare answer
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from ba_eval.extract.math_denials import CORRECTION, PLAIN_VALUE, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, is_taken_back
 
 Method = Literal["boxed", "answer-line", "closing", "bare", "last-number"]
 
 
-@dataclass(frozen=True)
-class Extraction:
+class Extraction(msgspec.Struct, frozen=True, gc=False):
     """`answer` is None where nothing was committed; `closed` is False where a box was opened and never closed."""
 
     answer: str | None

@@ -6,8 +6,8 @@ import re
 _TAG = re.compile(
     r"<(/?)(?:think|thinking|thought|reasoning)>|\[(/?)THINK\]|<\|(?:begin|(end))_of_thought\|>|◁(/?)think▷"
 )
-_OTHER_ENDS = ("THINK]", "think▷")
-_TAG_ENDS = ("think>", "thinking>", "thought>", "reasoning>", "thought|>", *_OTHER_ENDS)
+_FEW = 64
+_TAG_STARTS = ("<th", "</th", "<re", "</re", "<|begin_of", "<|end_of")
 TURN_ENDS = (
     "<|im_end|>",
     "<|endoftext|>",
@@ -22,6 +22,21 @@ TURN_ENDS = (
 """What models write at the end of their turn; what they make up behind it is not theirs to answer with."""
 
 
+def may_hold(text: str, starts: tuple[str, ...]) -> bool:
+    """Tells whether a text may hold a mark that starts as one of `starts`, all of which begin with `<`.
+
+    Most texts have few of that character: looking at each takes a tenth of the time that looking for the marks would.
+    """
+    at = -1
+    for _ in range(_FEW):
+        at = text.find("<", at + 1)
+        if at < 0:
+            return False
+        if text.startswith(starts, at):
+            return True
+    return True
+
+
 def split_thinking(text: str) -> tuple[str | None, str, bool]:
     """Splits a response at its `<think>` blocks; linear in its length.
 
@@ -32,8 +47,7 @@ def split_thinking(text: str) -> tuple[str | None, str, bool]:
     An opening tag counts at the start of a line only, and right behind another block, so that an answer may speak of
     `<think>`; inside a block a further one means nothing. A closing tag ends the thinking wherever it stands.
     """
-    # Most texts have no tag, which is seen faster so.
-    if not any(end in text for end in (_TAG_ENDS if "<" in text else _OTHER_ENDS)):
+    if not may_hold(text, _TAG_STARTS) and ("[" not in text or "THINK]" not in text) and "think▷" not in text:
         return None, text, True
     thinking: list[str] = []
     answer: list[str] = []

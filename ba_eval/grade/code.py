@@ -8,6 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from ba_eval.benchmark.problem import CallTest, CheckTest, CodeTask, EvalplusTest, Problem, StdinTest
 from ba_eval.execution import Limits, Sandbox
 from ba_eval.extract.code import (
@@ -246,8 +248,8 @@ def _for_response(verdict: Verdict, extracted: str, truncated: bool) -> Verdict:
     if truncated:
         details = {**verdict.details, "truncated": True}
         reason = "truncated" if verdict.outcome == "wrong" else verdict.reason
-        return replace(verdict, extracted=extracted, reason=reason, details=details)
-    return replace(verdict, extracted=extracted)
+        return msgspec.structs.replace(verdict, extracted=extracted, reason=reason, details=details)
+    return msgspec.structs.replace(verdict, extracted=extracted)
 
 
 def _harness_error(error: Exception) -> Verdict:

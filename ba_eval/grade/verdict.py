@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from ba_eval.benchmark.problem import Problem
 
 Outcome = Literal["correct", "wrong", "undecided", "error"]
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """One verdict. `undecided`: the grader could not tell; `error`: the harness or sandbox failed, never scored."""
 
     outcome: Outcome
@@ -21,7 +21,7 @@ class Verdict:
     """The final answer or program that was taken from the response."""
     method: str = ""
     seconds: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """JSON data for people: tests passed and total, the first failed test (shortened), base and plus status."""
 
 

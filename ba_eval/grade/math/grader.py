@@ -13,6 +13,7 @@ from ba_eval.benchmark.problem import Problem
 from ba_eval.extract.math import extract_answer
 from ba_eval.extract.math_prose import Extraction
 from ba_eval.extract.thinking import split_thinking
+from ba_eval.grade.done import Done
 from ba_eval.grade.math import fast, suspicion
 from ba_eval.grade.math.clean import MAX_LENGTH, clean
 from ba_eval.grade.math.fingerprint import Fingerprint, of_number
@@ -58,7 +59,7 @@ class MathGrader:
             reason, more = missing
             seen = suspicion.flags("wrong", reason, problem.golds, response, expected_place=True, more=more)
             details = suspicion.details(seen, problem.golds)
-            return _done(Verdict("wrong", reason, seconds=time.perf_counter() - start, details=details))
+            return Done(Verdict("wrong", reason, seconds=time.perf_counter() - start, details=details))
         return self._verdict(
             tuple(problem.golds), extraction, response, str(problem.meta.get("unit") or ""), _number(tolerance), start
         )
@@ -128,7 +129,7 @@ class MathGrader:
             return Verdict(outcome, reason, shown, value["method"], seconds + value.get("seconds", 0.0), details)
 
         if not isinstance(reply, Future):
-            return _done(verdict(reply))
+            return Done(verdict(reply))
         result: Future[Verdict] = Future()
 
         def finish(done: "Future[Reply]") -> None:
@@ -185,12 +186,6 @@ class MathGrader:
                 self._known[key] = {name: value for name, value in done.result().items() if name != "seconds"}
 
 
-def _done(value: Any) -> "Future[Any]":
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
-
-
 def _reply(outcome: str, reason: str, method: str) -> Reply:
     return {"outcome": outcome, "reason": reason, "method": method}
 
@@ -200,7 +195,7 @@ def _number(value: Any) -> float | None:
 
 
 def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 _graders: "WeakSet[MathGrader]" = WeakSet()
