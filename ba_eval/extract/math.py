@@ -8,9 +8,10 @@ of the text is taken only where a benchmark asks for it. Every scan is linear in
 import re
 from collections.abc import Sequence
 
+from ba_eval.extract.extraction import Extraction, Method
+from ba_eval.extract.math_answer_line import PRAISE, answer_line
 from ba_eval.extract.math_closing import bare, closing, last_number
 from ba_eval.extract.math_denials import CORRECTING, CORRECTION, REFUTED
-from ba_eval.extract.math_prose import PRAISE, Extraction, Method, answer_line
 from ba_eval.extract.thinking import TURN_ENDS, may_hold
 
 DEFAULT: tuple[Method, ...] = ("boxed", "answer-line", "closing", "bare")

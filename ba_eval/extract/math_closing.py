@@ -3,6 +3,8 @@ r"""Answers that stand where nobody asked for one: closing statements, a bare an
 import re
 from collections import deque
 
+from ba_eval.extract.extraction import Extraction
+from ba_eval.extract.math_answer_line import AND_ELSEWHERE
 from ba_eval.extract.math_denials import (
     ANSWER_DESCRIBED,
     BOUNDED,
@@ -17,7 +19,6 @@ from ba_eval.extract.math_denials import (
     without_taken_back,
 )
 from ba_eval.extract.math_prose import (
-    AND_ELSEWHERE,
     BOLD,
     DECORATION,
     DENIED,
@@ -28,7 +29,6 @@ from ba_eval.extract.math_prose import (
     SENTENCE_END,
     SPAN_LIST,
     WORD,
-    Extraction,
     Masked,
     corrected,
     denies,

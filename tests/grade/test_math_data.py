@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ba_eval.extract.extraction import Method
 from ba_eval.extract.math import extract_answer
-from ba_eval.extract.math_prose import Method
 from ba_eval.extract.thinking import split_thinking
 from ba_eval.grade.math import MathGrader
 from ba_eval.grade.math.decide import decide

@@ -10,8 +10,8 @@ from typing import Any
 from weakref import WeakSet
 
 from ba_eval.benchmark.problem import Problem
+from ba_eval.extract.extraction import Extraction
 from ba_eval.extract.math import extract_answer
-from ba_eval.extract.math_prose import Extraction
 from ba_eval.extract.thinking import split_thinking
 from ba_eval.grade.done import Done
 from ba_eval.grade.math import fast, suspicion

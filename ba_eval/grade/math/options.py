@@ -2,8 +2,8 @@
 
 import msgspec
 
+from ba_eval.extract.extraction import Method
 from ba_eval.extract.math import DEFAULT
-from ba_eval.extract.math_prose import Method
 
 
 class MathOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
