@@ -59,10 +59,17 @@ _CONCLUDED = re.compile(
 """What comes to an answer of its own behind a box, which held a step."""
 _BESIDE = re.compile(
     r"(?:^|[\n.(!?])\W*e\.\s?g\.|(?:^|[\n.(!?])\W*(?:verif\w+|check\w*|proof|probe|for (?:example|instance)|earlier|"
-    r"steps?\W|why not|in particular|note|remark|indeed|(?:and )?equality)\b|\b(?:equality|attained|achieved)\b",
+    r"steps(?=\W)|why not|in particular|note|remark|indeed|(?:and )?equality)\b|\b(?:equality|attained|achieved)\b",
     re.I,
 )
 """What a box stands in that holds no answer: a check, an example, where equality holds."""
+_CHECKING = re.compile(r"\W*(?:verif\w+|check\w*)\b", re.I)
+_SOLUTIONS_ARE = re.compile(
+    r"\b(?:so|thus|hence|therefore),?\s+(?:all\s+)?the\s+(?:only\s+|possible\s+|complete\s+|set\s+of\s+){0,2}"
+    r"(?:solutions?|values|roots|answers)(?:\s+(?:of|to|for)\s+[^.\n]{1,30}?)?\s+(?:are|is)\b(?!\s+(?:therefore|thus|given))",
+    re.I,
+)
+"""What lists, behind boxes of single cases, all of them."""
 _NEW_CONCLUSION = re.compile(r"\b(?:so|thus|hence|therefore|final|answer)\b", re.I)
 _NOT_THIS_BOX = re.compile(
     r"\b(?:not|rather than|instead of|(?:reject|discard|exclud|eliminat)(?:s|e|es|ed|ing)?)[\s$(*]{0,6}$", re.I
@@ -122,6 +129,8 @@ def _overruled(text: str, box: Extraction) -> Extraction | None:
         return None
     behind = text[box.end :][-_BEHIND_LIMIT:]
     behind, corrected = CORRECTION.subn("answer:", behind)
+    behind, listed = _SOLUTIONS_ARE.subn("answer:", behind)
+    corrected += listed
     concluded = _CONCLUDED.search(behind)
     if not (corrected or concluded or CORRECTING.search(behind) or "final answer" in behind.lower()):
         return None
@@ -212,7 +221,13 @@ def _is_beside(boxes: _Boxes) -> bool:
     between = boxes.text[end:begin]
     if "answer" in between or _NEW_CONCLUSION.search(between):
         return False
-    return _BESIDE.search(between) is not None
+    return _BESIDE.search(between) is not None or _is_checking(boxes.text, begin)
+
+
+def _is_checking(text: str, begin: int) -> bool:
+    """Tells whether a box stands on a line that checks the answer."""
+    start = max(text.rfind("\n", max(0, begin - _BESIDE_WITHIN), begin) + 1, begin - _BESIDE_WITHIN)
+    return _CHECKING.match(text, start, begin) is not None
 
 
 def _is_denied(boxes: _Boxes) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections import deque
 
 from ba_eval.extract.extraction import Extraction
-from ba_eval.extract.math_denials import CORRECTION, UNCLAIMED_ANSWER, VALUE_REFUTED, is_taken_back
+from ba_eval.extract.math_denials import CORRECTION, UNCLAIMED_ANSWER, VALUE, VALUE_REFUTED, is_taken_back
 from ba_eval.extract.math_prose import (
     BOLD,
     DESCRIBED,
@@ -18,6 +18,7 @@ from ba_eval.extract.math_prose import (
     span_text,
     stated,
 )
+from ba_eval.extract.math_statements import REMARK_PARAGRAPH
 
 _ANSWER_MARK = re.compile(
     r"answers?(?:\s+(?:to|for|of)\s[^.:\n]{0,80}?)?(?:[ \t]\([^()\n]{1,40}\))?[*_\s]{0,6}?"
@@ -133,6 +134,7 @@ def answer_line(text: str) -> Extraction | None:
         best = Extraction(value.replace("\\\\", "\\"), "answer-line", start=last[0].start())
     best = _in_other_languages(text, best)
     at = limit = len(text)
+    no_answer: set[str] = set()
     upper = text.rfind("NSWER")
     for _ in range(_MOST_TRIES):
         if upper >= at:
@@ -148,8 +150,18 @@ def answer_line(text: str) -> Extraction | None:
         if unclaimed := _unclaimed(text, at):
             limit = unclaimed.start()
             continue
+        if remark := REMARK_PARAGRAPH.match(text, max(text.rfind("\n\n", 0, at), 0), at):
+            limit = remark.start()
+            continue
         rest = text[match.end() : min(match.end() + _LOOK, limit)].split("</answer>")[0]
+        if _FITTING.match(rest):
+            continue
+        if (denied := _DENIED_VALUE.match(rest)) and "but" not in rest.split("\n", 1)[0]:
+            no_answer.add(denied[1].strip("$ ."))
+            continue
         if (found := _first_answer(rest)) and not PRAISE.match(found):
+            if found.strip("$ ") in no_answer:
+                return None
             if _is_withdrawn(rest):
                 return None
             best = Extraction(found, "answer-line", start=at)
@@ -162,6 +174,9 @@ def answer_line(text: str) -> Extraction | None:
     return best
 
 
+_FITTING = re.compile(r"[\s*_]*(?:consistent|compatible|in\s+line|reasonable|plausible)\b", re.I)
+_DENIED_VALUE = re.compile(rf"\W{{0,4}}not\s+(\$?{VALUE}\$?)", re.I)
+"""The answer is not 10: an earlier mark may have said what it is."""
 _ASKED = re.compile(r"[^\s?]{1,20}\?")
 
 

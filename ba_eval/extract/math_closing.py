@@ -55,7 +55,7 @@ _STATEMENT = re.compile(
     rf"\b(?:is|are|equals?)\s+({_ITEM}(?:(?:\s*[,;]\s*(?:and|or)?\s*|\s+(?:and|or)\s+){_ITEM})*)[.\s]*$"
 )
 _RESULT = re.compile(
-    rf"\d\s*=\s*({NUMBER.pattern})(?:\s+[a-z-]+){{1,4}}\W*$|[\w)]\s*=\s*({MONEY})(?:\s+[a-z-]+){{0,4}}\W*$"
+    rf"[\d²³]\s*=\s*({NUMBER.pattern})(?:\s+[a-z-]+){{1,4}}\W*$|[\w)]\s*=\s*({MONEY})(?:\s+[a-z-]+){{0,4}}\W*$"
 )
 """20 - 7 = 13 apples left; $20 + $15 = $35."""
 _AMOUNT = re.compile(
@@ -115,6 +115,7 @@ _BLANKS = re.compile(r"(\s)\1{2,}")
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
 _NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
 _ELSEWHERE_AND = re.compile(rf"(?<=\x00)\s+(?:{AND_ELSEWHERE})\s+(?=\x00)")
+_NO_VALUE = re.compile(rf"\b(?:is|are)\s+not\s+(?P<value>{VALUE})", re.I)
 _PLAIN_LIMIT = re.compile(r"(?:at|no|not|more|fewer|less|greater)\s", re.I)
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
@@ -178,7 +179,8 @@ def _closing(text: str) -> Extraction | None:
         del sentences[-aside:]
     refuted = {
         _right_side(masked.shown(found["value"]))
-        for found in VALUE_REFUTED.finditer(sentences[-1] if sentences else "")
+        for pattern in (VALUE_REFUTED, _NO_VALUE)
+        for found in pattern.finditer(sentences[-1] if sentences else "")
     }
     for sentence in reversed(sentences[-2:]):
         final = sentence is sentences[-1]

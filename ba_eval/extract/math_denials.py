@@ -21,7 +21,7 @@ _WRONG = (
 _RIGHT = (
     r"(?:right|correct|valid|true|possible|allowed|permitted|acceptable|admissible|feasible|"
     r"an?\s+(?:\w+\s+)?(?:solution|answer|root)|the\s+(?!only\b)(?:\w+\s+)?(?:answer|solution)|"
-    r"in\s+the\s+(?:domain|range|interval)|work|fit|satisfy|hold|the\s+case)"
+    r"in\s+the\s+(?:domain|range|interval)|included|part\s+of|work|fit|satisfy|hold|the\s+case)"
 )
 _NOT = r"(?:(?:is|are|was|were|do|does|did|could|would|will|can)(?:\s+not|n['’]t)|can['’]t|cannot|never)"
 _REFUTED = (
@@ -36,7 +36,7 @@ VALUE_REFUTED = re.compile(
     re.I,
 )
 OTHER_REFUTED = re.compile(
-    rf"\s*[,;]?\s+{CONTRAST}\s+(?:(?:the|for)\s+)?(?:[A-Za-z]\s*=\s*)?{VALUE}\s+{_REFUTED}[^\x00\d]*$", re.I
+    rf"\s*(?:[,;]?\s+{CONTRAST}|;)\s+(?:(?:the|for)\s+)?(?:[A-Za-z]\s*=\s*)?{VALUE}\s+{_REFUTED}[^\x00\d]*$", re.I
 )
 """A second value that the first one is told from: x = 5 works, while x = 7 does not work."""
 

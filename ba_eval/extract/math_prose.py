@@ -2,7 +2,7 @@ r"""Sentences that state a value, and the formulas in them."""
 
 import re
 
-from ba_eval.extract.math_denials import PLAIN_VALUE, VALUE, VALUE_REFUTED
+from ba_eval.extract.math_denials import OTHER_REFUTED, PLAIN_VALUE, VALUE, VALUE_REFUTED
 
 MATH_SPAN = re.compile(
     r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(\\begin\{(?:align|aligned|equation|gather|alignat|eqnarray)\*?\}.+?\\end\{\w+\*?\})|"
@@ -47,13 +47,18 @@ _NAMED = re.compile(
 """x = 5 or x = -2, at the end of a sentence."""
 _SOLVED = re.compile(
     r"(?<![\w$])(?!(?i:if|for|when|where|at|let|with|suppose|assume|assuming|taking|setting|than|not)\b)[A-Za-z]+[,:]?\s+"
-    rf"(?P<equation>[A-Za-z](?:_\w+)?{_RELATION}[-−+]?{PLAIN_VALUE})$"
+    rf"(?P<equation>[A-Za-z](?:_\w+)?(?:\s*[-+*]\s*[A-Za-z](?:_\w+)?){{0,3}}{_RELATION}[-−+]?{PLAIN_VALUE})$"
 )
 """Therefore, x = 5."""
 _SUPPOSED = re.compile(
     rf",?\s+(?:if|when|at|suppose|assume|assuming)\s+(?:[A-Za-z]\s*=\s*{VALUE}|\x00(?P<span>\d+)\x00)\W*$", re.I
 )
 """... if x = 5, at the end of a sentence."""
+_DOMAIN = re.compile(
+    r"(?<=\x00),?\s+(?:in|on|over|for)\s+(?:the\s+(?:interval|domain|range)\s+)?\x00(?P<span>\d+)\x00\W*$"
+)
+_INTERVAL = re.compile(r"\\?(?:left)?\s*[\[(][^,]*,[^,]*[\])]|.*(?:\\in|\\leq?|<).*", re.S)
+"""x = 5 or x = 7 in [0, 9): the interval, or the condition, is no value."""
 _PLACE = re.compile(r"=|^\\?(?:left)?\(")
 _ATTAINED = re.compile(
     r"(?<=[\d\x00)]),?\s+(?:and\s+)?(?:(?:it|this|that|which)\s+)?(?:(?:is|are)\s+)?(?:attained|achieved|reached|"
@@ -67,7 +72,7 @@ _BOILERPLATE = re.compile(
     re.S | re.I,
 )
 SENTENCE_END = re.compile(
-    r"(?<=[\w})\]%\x00!\"'])\s?[.](?=\s|\*|$)|(?<=[a-z)\x00])!(?=\s|$)|\n+|\s[—–]\s|(?<=\x00)\s+(?=(?:Therefore|Thus|Hence|So|The|Final|Answer)\b)"
+    r"(?<=[\w})\]%\x00!\"'])(?<!\bi\.e)\s?[.](?=\s|\*|$)|(?<=[a-z)\x00])!(?=\s|$)|\n+|\s[—–]\s|(?<=\x00)\s+(?=(?:Therefore|Thus|Hence|So|The|Final|Answer)\b)"
 )
 _VERB = re.compile(r"\b(?:is|are|was|be|equals?|equal to|becomes?|yields?|gives?|get|obtain|have)\b|=(?![^\x00]*\x00)")
 WORD = re.compile(r"[A-Za-z]{2,}")
@@ -100,7 +105,7 @@ class Masked:
             return None
         names = [span_text(self.spans[int(n)]).partition("=") for n in _SPAN_MARK.findall(found[0])]
         named = [name.strip() for name, equals, _ in names if equals]
-        if len(named) == len(names) > 1 and re.fullmatch(r"[A-Za-z]", named[-1]) and _steps(names, named[-1]):
+        if len(named) == len(names) > 1 and re.fullmatch(r"[A-Za-z]{1,2}", named[-1]) and _steps(names, named[-1]):
             # n - 2 = 9, and n = 11: steps towards the last.
             return "=".join((names[-1][0], names[-1][2])).strip()
         if (
@@ -137,7 +142,9 @@ _AS_DESIRED = re.compile(
 NEXT_STATEMENT = r";\s+(?:the|another|others?|however|but|note)\s(?!.*\b(?:so|thus|hence|therefore|answer)\b)"
 """The smallest is 7; the next one is 12."""
 _REMARK = re.compile(
-    rf"(?<=\S),?\s+(?:(?:because|since|where|which|as)\b|i\.\s?e\.)|(?<=\S)\s+\((?=[a-z]{{2}})|{NEXT_STATEMENT}"
+    rf"(?<=\S),?\s+(?:(?:because|since|where|which|as)\b|i\.\s?e\.)|(?<=\S)\s+\((?=[a-z]{{2}})|{NEXT_STATEMENT}|"
+    # 12, with 8 from the one and 4 from the other; 12: 8 from the one plus 4 from the other.
+    r"(?<=[\d\x00)]),\s+with\s|(?<=[\d\x00)]):\s+(?=[^\n]*[a-z]{3})"
 )
 
 
@@ -154,6 +161,9 @@ def stated(line: str) -> str | None:
 def without_where(sentence: str, masked: Masked) -> str:
     """Cuts where a value is taken, at the end of a masked sentence: 15 when x = 3, attained at x = 3."""
     sentence = _ATTAINED.sub("", sentence)
+    domain = _DOMAIN.search(sentence)
+    if domain and _INTERVAL.fullmatch(span_text(masked.spans[int(domain["span"])])):
+        sentence = sentence[: domain.start()]
     supposed = _SUPPOSED.search(sentence)
     if supposed and (supposed["span"] is None or _PLACE.search(span_text(masked.spans[int(supposed["span"])]))):
         before = sentence[: supposed.start()]
@@ -174,14 +184,16 @@ _BUT_NOT = re.compile(
 )
 
 
+_UNIT_BUT_NOT = re.compile(rf"(?<=\d)(\s[A-Za-z/]+)(?:,|,?\s+(?:and|but))\s+not\s+{VALUE}(?:\s+[A-Za-z/]+)?\W*$", re.I)
+"""5 minutes and not 10 minutes."""
 _WORD_NOT_WORD = re.compile(r"([A-Z]\w+)(?:,|\s+and)\s+not\s+[A-Z]\w+\W*")
 """Tuesday, not Monday."""
 
 
 def corrected(sentence: str) -> str:
     """Cuts the value that a masked sentence takes back where it states another: `not 10, but 12`, `11, not 10`."""
-    kept = _NOT_BUT.sub("", sentence)
-    without = _BUT_NOT.sub("", kept)
+    kept = _UNIT_BUT_NOT.sub(r"\1", _NOT_BUT.sub("", sentence))
+    without = OTHER_REFUTED.sub("", _BUT_NOT.sub("", kept))
     if word := _WORD_NOT_WORD.fullmatch(kept):
         return word[1]
     return without if re.search(r"[\d\x00]|\b[A-J]\b", without) else kept
@@ -200,6 +212,13 @@ def trim(piece: str) -> str:
     return piece.rstrip(DECORATION + ".,;:。．！ ").strip()
 
 
+_FOR_SOME = re.compile(rf"^({VALUE})\s+(?:for|after|at|from|over|during)\s+(?:[a-z]+\s+)?\d[^\x00]*$", re.I)
+"""... is 6 for 3 disks."""
+_FOR_ALL = re.compile(r"(?<=\x00),?\s+for\s+(?:all|every|any|each)\s+(?:[a-z]+\s+){0,2}\x00(\d+)\x00")
+_MEASURED = re.compile(
+    r"(?<![\x00])\W(\x00\d+\x00)\s+(degrees?|radians?|(?:square|cubic)\s+\w+|units?|percent)[\s.!]*$"
+)
+"""So $A = 30$ degrees."""
 _AT_TIME = re.compile(r"\bat (\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?)\W*$", re.I)
 _STEP = re.compile(
     r".*[\s,](?:so|thus|hence|therefore|from which|which gives|which means|leading to|giving|yielding|i\.e\.)[\s,:]+",
@@ -214,6 +233,24 @@ DENIED = re.compile(
 def denies(sentence: str) -> bool:
     """Tells whether a masked sentence takes a value away: it is not 5, 5 is impossible."""
     return bool(DENIED.search(sentence) or VALUE_REFUTED.search(sentence))
+
+
+_SIDE = re.compile(
+    r"(?:\b(?:in|after|before|for|at|by|within|per|from|over|during|every|out\s+of|with)\s+(?:[a-z]+\s+){0,3}|"
+    r"\bof\s+(?:the|her|his|their|its|my|our|these|those|all)\s+(?:[a-z]+\s+)?|"
+    r"\bfrom\s+\S+\s+(?:[a-z]+\s+)?to\s+|"
+    r"\b(?:each|all|both|any)\s+of\s+(?:[a-z]+\s+)?|"
+    r"(?<!has\s)(?<!had\s)(?<!have\s)(?<!needs\s)(?<!need\s)(?<!able\s)(?<!going\s)\bto\s+[a-z]+\s+(?:[a-z]+\s+)?|"
+    r"^\W*(?:(?:so|thus|hence|therefore)\b,?\s+)?(?:the|all|these|those|her|his|their|both)\s+)$",
+    re.I,
+)
+"""What stands before a number in a side phrase: after selling 50, to have 10, each of the 4, at $15; or in the subject,
+where what was known stands: the 3 friends."""
+_COMPARED = re.compile(r"\b(?:more|less|fewer|times|\w+er)\b[^.]{0,40}\bthan\b", re.I)
+"""5 years older than her 30-year-old sister."""
+_SIDE_WITHIN = 80
+_GIVEN = re.compile(r"\W*(?:(?:so|thus|hence|therefore)\b,?\s+)?(?:if|since|because|as|when|given)\s[^,]*,\s", re.I)
+"""If he earns $15 per hour, ..."""
 
 
 def _last_step(masked: str) -> str:
@@ -242,6 +279,9 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         return masked.shown(named[0])
     if concluding and (solved := _SOLVED.search(trim(sentence))):
         return solved["equation"]
+    sentence = _FOR_ALL.sub(lambda m: "" if _NAMES.fullmatch(span_text(masked.spans[int(m[1])])) else m[0], sentence)
+    if concluding and (measured := _MEASURED.search(sentence)):
+        return f"{masked.shown(measured[1])} {measured[2]}"
     if len(WORD.findall(sentence)) < 3:
         return masked.listed(sentence) if concluding else None
     sentence = re.sub(r"\s*\([^()]*\)\s*$", "", trim(_AS_DESIRED.sub("", sentence)))
@@ -258,21 +298,37 @@ def value_of(sentence: str, masked: Masked, concluding: bool = False) -> str | N
         )
         rest = re.sub(r"^(?:an?|the)\s+(?:[a-z]+:?\s+){1,2}(?=\x00)", "", _PREPOSITION.sub("", rest))
         rest = re.sub(r"^(\x00\d+\x00)\s+(?!and\b|or\b)[a-z]{3,}(?:\s+[a-z]{3,})*\s+\x00\d+\x00$", r"\1", rest)
-        rest = _last_step(rest)
+        rest = _FOR_SOME.sub(r"\1", _last_step(rest))
         if (described := DESCRIBED.match(rest)) and not described["value"] and not VERB_OF_VALUE.search(rest):
             return None
         if rest and len(WORD.findall(rest)) <= 2 and re.search(r"[\d\x00]", rest):
             return masked.listed(rest) if SPAN_LIST.fullmatch(rest) else masked.shown(rest)
     if (end := masked.listed(sentence)) is not None:
         return end
-    numbers = [n[0] for n in NUMBER.finditer(re.sub(r"\x00\d+\x00", "", sentence))]
-    if len(numbers) == 1 and "\x00" not in sentence:
-        return numbers[0].strip()
+    if "\x00" not in sentence and (number := _main_number(sentence)):
+        return number
     if last and rest and (start := NUMBER.match(rest)):
         return start[0].strip()
     if last and rest and (start := re.match(r"\x00\d+\x00", rest)):
         return masked.shown(start[0])
     return None
+
+
+def _main_number(sentence: str) -> str | None:
+    """Returns the number of a plain sentence, or its only one outside side phrases: in 3 hours, of her 40 apples."""
+    numbers = list(NUMBER.finditer(sentence))
+    if len(numbers) > 1:
+        if _COMPARED.search(sentence):
+            return None
+        given = _GIVEN.match(sentence)
+        start = given.end() if given else 0
+        numbers = [n for n in numbers if n.start() >= start and not _SIDE.search(_before(sentence, n.start()))]
+    return numbers[0][0].strip() if len(numbers) == 1 else None
+
+
+def _before(sentence: str, at: int) -> str:
+    """What stands before a place, as far as it matters; a beginning only where it is the sentence's own."""
+    return sentence[:at] if at <= _SIDE_WITHIN else f"x{sentence[at - _SIDE_WITHIN : at]}"
 
 
 def inner(text: str) -> str:

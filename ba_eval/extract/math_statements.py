@@ -5,7 +5,6 @@ The sentences are masked (see `math_prose.Masked`): each formula is a mark, so t
 
 import re
 
-from ba_eval.extract.math_denials import OTHER_REFUTED
 from ba_eval.extract.math_prose import NEXT_STATEMENT, WORD, Masked, span_text
 
 _SPAN = r"\x00\d+\x00"
@@ -72,7 +71,6 @@ _CONDITION = re.compile(
     re.I,
 )
 _EXTRAS = (
-    OTHER_REFUTED,
     re.compile(r",?\s+which\s+is\s+what\s+(?:we|was|the)\b[^\x00\d]*$", re.I),
     re.compile(rf"(?<=[\d\x00]){NEXT_STATEMENT}.*$", re.S),
     re.compile(r"[,\s]\s*(?:since|because|denn|weil|car)\b.*$", re.I | re.S),
@@ -84,6 +82,15 @@ _EXTRAS = (
         re.I | re.S,
     ),
     re.compile(r"(?<=\x00),?\s+(?:achieved|attained|reached|with equality)\s+(?:when|at|for|if)\b.*$", re.I | re.S),
+    re.compile(
+        r"(?<=\x00)\s+(?:satisf(?:y|ies)|solves?|is\s+(?:a|the)\s+(?:solution|root)\s+(?:of|to))\s+(?:the|this|our|both)\b.*$",
+        re.I | re.S,
+    ),
+    re.compile(
+        r"(?<=\x00)(?<!all \x00\d\x00)(?<!any \x00\d\x00)(?<!every \x00\d\x00)(?<!each \x00\d\x00)(?<!of \x00\d\x00)"
+        r",?\s+with\s+\x00\d+\x00(?:\s*(?:,|and|,\s*and)\s*\x00\d+\x00)*[\s.]*$",
+        re.I,
+    ),
     re.compile(rf"(?<=\x00),?\s+for\s+(?:all|any|every)\s+(?:[a-z]+\s+){{0,2}}{_SPAN}[\s.]*$", re.I),
 )
 ASIDE = re.compile(
@@ -93,6 +100,7 @@ ASIDE = re.compile(
     r"(?:indeed|to (?:check|verify)|checking|verifying|numerically|remark|for (?:example|instance)|in particular|"
     r"note that|we also considered)\b|e\.\s?g\.|equality (?:holds|occurs|is)\b|(?:this|that|it) (?:makes sense|"
     r"is (?:consistent|reasonable|approximately|about|roughly|achieved|attained|reached))\b|"
+    r"(?:these|those|they|both|all)(?:\s+of\s+(?:these|them))?\s+(?:are|work|satisfy|check)\b[^\x00\d]*$|"
     r"the (?:minimum|maximum|bound|value) is (?:attained|achieved|reached)\b|"
     rf"(?-i:for|where)\s+(?:(?:all|any|every|each|some|an?|the|integers?|number|real)\s+)*{_SPAN}"
     r"(?:\s+is\s+(?:an?|any)\s+[a-z -]+)?\W*$)",
@@ -104,11 +112,13 @@ CONFIRMED = re.compile(
     re.I,
 )
 """The end of a check, which concludes nothing new."""
-_IN_BRACKETS = re.compile(r"\n\s*\((?=[A-Z])[^\n]*\)\s*\.?$")
+_IN_BRACKETS = re.compile(r"(?:\n\s*|(?<=[.!])\s+)\((?=[A-Z])[^\n]*\)\s*\.?$")
 _CHECK_HEADING = re.compile(
     r"^[\W\d]{0,8}(?:verification|verifying|checking|check|sanity check|double[- ]check)\b[*_ ]{0,3}(?::[^\n]*)?$",
     re.I | re.M,
 )
+REMARK_PARAGRAPH = re.compile(r"\n\n[\W_]*(?:remark|generali[sz]ations?|extensions?|follow-up)\b[^\n]{0,3}[.:]", re.I)
+"""A paragraph behind the answer, about another problem."""
 _OUTCOME = re.compile(r"\b(?:answer|final|therefore|thus|hence|conclu\w+|solutions?|instead|actually)\b", re.I)
 
 
@@ -170,6 +180,8 @@ def without_afterthought(tail: str) -> str:
         if found is None or len(WORD.findall(found[0])) < 3 or not tail[: found.start()].strip():
             break
         tail = tail[: found.start()].rstrip()
+    if (remark := REMARK_PARAGRAPH.search(tail)) and tail[: remark.start()].strip():
+        tail = tail[: remark.start()]
     headings = list(_CHECK_HEADING.finditer(tail))
     if headings and tail[: headings[-1].start()].strip() and not _OUTCOME.search(tail, headings[-1].start()):
         tail = tail[: headings[-1].start()].rstrip()

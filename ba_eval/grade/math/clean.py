@@ -126,6 +126,20 @@ _ROW_SPACE = re.compile(r"(\\\\)\*?[ \t]?\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|bp
 """The height of a line's end, as in `\\\\[2pt]`."""
 
 
+_RESPECTIVELY = re.compile(r"[,\s]*(?:\\text\s*\{\s*,?\s*respectively[\s.]*\}|\brespectively\b)[\s.]*$")
+_PART_LABEL = re.compile(r"(?:^|[\s;,.}$]|\\[ ,;]|\\q?quad)\s*(?:\\text\s*\{\s*)?\(?([a-h])\)\s*\}?\s*(?:[.:]|\\ )?\s*")
+
+
+def _without_labels(s: str) -> str:
+    """Writes (a) 3; (b) 2 as a = 3, b = 2."""
+    first, *rest = _PART_LABEL.split(s)
+    labels, parts = rest[::2], [re.sub(r"(?:[;,.\s]|\\ |\\q?quad)+$", "", part) for part in rest[1::2]]
+    if len(parts) < 2 or not all(parts) or first.strip() or "".join(labels) != "abcdefgh"[: len(labels)]:
+        return s
+    named = not any(re.search(r"[=<>]|\\(?:[lg]eq?|in|text)(?![A-Za-z])", part) for part in parts)
+    return ", ".join(f"{label}={part}" if named else part for label, part in zip(labels, parts, strict=True))
+
+
 def clean(answer: str) -> str:
     """Returns the answer with one spelling for what means the same; linear in its length."""
     if len(answer) > MAX_LENGTH:
@@ -172,6 +186,10 @@ def _clean(s: str) -> str:
     s = _RATIO_WORD.sub(":", s).replace(":=", "=")
     if "." in s:
         s = _MODULE.sub("", s)
+    if "respectively" in s:
+        s = _RESPECTIVELY.sub("", s)
+    if s.lstrip("(\\tex{").startswith("a)"):
+        s = _without_labels(s)
     if match := _TEXT_ALL.fullmatch(s):
         s = match[1].strip()
     s = _TEXT_BEFORE.sub("", s)

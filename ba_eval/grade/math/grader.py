@@ -22,7 +22,7 @@ from ba_eval.grade.math.pool import Pool
 from ba_eval.grade.math.units import is_money
 from ba_eval.grade.verdict import Outcome, Verdict
 
-VERSION = "math 5"
+VERSION = "math 6"
 """Raised whenever a verdict may change, so that `eval` and `regrade` know verdicts of other rules."""
 _REMEMBERED = 20_000
 _SHOWN = 2000

@@ -141,7 +141,7 @@ def split_unit(text: str, letters: bool = False) -> tuple[str, str]:
 
     With `letters` a letter right behind a number may be a unit too (`5m`), which is otherwise a product.
     """
-    if (mixed := _compound(text)) is not None:
+    if (mixed := _compound(text) or _each_measured(text)) is not None:
         return mixed
     text = _QUOTIENT.sub(r"\1/\2", text)
     if (match := _TEMPERATURE.search(text)) and match.start():
@@ -226,6 +226,26 @@ def _compound(text: str) -> tuple[str, str] | None:
         return None
     total = sum(number * size for (number, _, _), size in zip(parts, sizes, strict=True)) / sizes[0]
     return f"{total.numerator}/{total.denominator}", parts[0][2]
+
+
+_MEASURED = re.compile(
+    r"([-+]?\d+(?:\.\d+)?)"
+    r"(?:\s+|\s*(?:\\ )?\\(?:text|mathrm|mbox)\s*\{\s*|(?=[A-Za-z]{2}))([A-Za-z]+(?:\s*/\s*[A-Za-z]+)?(?:\^\d)?)\s*\}?"
+)
+
+
+def _each_measured(text: str) -> tuple[str, str] | None:
+    """Returns (the numbers, their unit) of 120 km/h and 60 km/h."""
+    if len(text) > 200:
+        return None
+    items = [
+        _MEASURED.fullmatch(item.strip())
+        for item in re.split(r"[,;]\s*(?:and\s+)?|\s+and\s+|\\text\s*\{\s*and\s*\}", text)
+    ]
+    units = {item[2] for item in items if item}
+    if len(items) < 2 or None in items or len(units) > 1 or measure(unit := units.pop()) is None:
+        return None
+    return ", ".join(item[1] for item in items if item), unit
 
 
 def _are_factors(unit: str, value: str) -> bool:

@@ -51,10 +51,20 @@ _NUMBER_SETS = {
 }
 
 
+_ALL_WITH = re.compile(
+    r"(?:\\(?:text|mathrm)\s*\{\s*)?(?:the\s+set\s+of\s+)?all\s+(?:real\s+)?(?:numbers\s+|values\s+)?(?:of\s+)?\}?\s*(?P<name>[a-z])\s*"
+    r"(?:\\(?:text|mathrm)\s*\{\s*)?(?:with|such\s+that|satisfying|where|for\s+which)\s*\}?\s*(?=[^,]*\b(?P=name)\b[^,]*$)",
+    re.I,
+)
+"""All x with -2 < x < 7."""
+
+
 def in_symbols(text: str) -> str:
     """Writes numbers and sets that stand in words: five, all real numbers except 2."""
     if len(text) > 80 or text.lstrip()[:1] in "-+":
         return text
+    if described := _ALL_WITH.match(text):
+        return text[described.end() :]
     if (limit := _limit(text)) is not None:
         return limit
     words = plain_words(text)
