@@ -63,7 +63,7 @@ _WRAPPED = re.compile(
     re.S,
 )
 _DOUBLED = re.compile(
-    r"\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
+    r"(?<!\\)\\\\(?=(?:d|t|c)?frac|sqrt|text|pi(?![a-z])|boxed|left|right|le(?![a-z])|ge(?![a-z])|cdot|times|cup|infty|pm|circ)"
 )
 _SPACED_DIGITS = re.compile(r"\\(?:mathbf|textbf|boldsymbol|mathrm)\s*\{\s*([-+]?[\d ]*\d[-+\d .,]*)\}")
 _BOLD_DIGITS = re.compile(r"\\(?:mathbf|boldsymbol)\s*\{([^{}]*\d[^{}]*)\}")
@@ -126,6 +126,7 @@ _ROW_SPACE = re.compile(r"(\\\\)\*?[ \t]?\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|bp
 """The height of a line's end, as in `\\\\[2pt]`."""
 
 
+_MAPPING = re.compile(r"^([a-zA-Z])\s*(?::|\\colon)\s*([a-z])\s*\\mapsto\s*")
 _RESPECTIVELY = re.compile(r"[,\s]*(?:\\text\s*\{\s*,?\s*respectively[\s.]*\}|\brespectively\b)[\s.]*$")
 _PART_LABEL = re.compile(r"(?:^|[\s;,.}$]|\\[ ,;]|\\q?quad)\s*(?:\\text\s*\{\s*)?\(?([a-h])\)\s*\}?\s*(?:[.:]|\\ )?\s*")
 
@@ -175,6 +176,9 @@ def _clean(s: str) -> str:
         s = _BINOMIAL.sub(r"\\binom", s)
         s = _STYLE.sub(" ", s)
         s = _MOD_WORD.sub(r"\\bmod ", _ORDINAL.sub("", s))
+    s = re.sub(r"(?<=\d)\s*\\colon\s*(?=\d)", ":", s.replace("*I", "*i")) if "\\colon" in s or "*I" in s else s
+    if "mapsto" in s:
+        s = _MAPPING.sub(r"\1(\2)=", s)
     if "mod" in s:
         s = _MOD_IN_BRACKETS.sub(r"\\pmod{\1}", s)
         s = re.sub(r"(?<=[\d)}\s])\bmod\s+(?=[\da-z]+$)", r"\\bmod ", s)

@@ -18,7 +18,7 @@ from ba_eval.grade.math.forms import (
     remainder,
     simple,
 )
-from ba_eval.grade.math.lists import filled, is_list_of_points, points, same_parameter
+from ba_eval.grade.math.lists import coordinates, filled, is_list_of_points, points, same_parameter
 from ba_eval.grade.math.numeric import as_fraction, number, same
 from ba_eval.grade.math.pieces import same_function
 from ba_eval.grade.math.regions import same_region, whole_numbers
@@ -71,6 +71,8 @@ class Comparison:
             return same_relation(gold, answer, self)
         if has_units(gold) or has_units(answer):
             gold, answer = in_components(gold, answer)
+        if {gold[0], answer[0]} == {"pm", "tuple"}:
+            return False
         gold, answer = expanded(gold), expanded(answer)
         if "tuple" in (gold[0], answer[0]):
             gold, answer = point(gold), point(answer)
@@ -85,7 +87,9 @@ class Comparison:
             return False
         if gold[0] == answer[0] == "mod":
             return _all((self.equal(gold[2], answer[2]), self.equal(gold[1], answer[1])))
-        # The modulus may be left out, by the gold or by the answer.
+        # The modulus may be left out, by the gold or by the answer, of a number.
+        if any(node[0] == "mod" and node[1][0] != "rel" and symbols(node[1]) for node in (gold, answer)):
+            return False
         return self.equal(gold[1] if gold[0] == "mod" else gold, answer[1] if answer[0] == "mod" else answer)
 
     # -- lists, tuples, sets, matrices
@@ -97,13 +101,17 @@ class Comparison:
         if kinds[0] in ("union", "inter", "minus") or kinds[1] in ("union", "inter", "minus"):
             # Conditions on several letters: a comma may stand for either word.
             either = "list" in kinds and all(part[0] == "rel" for part in (*gold[1:], *answer[1:]))
+            # ... but of different letters it says that all of them hold.
+            either = either and ("union" not in kinds or len(symbols(gold) | symbols(answer)) < 2)
             return self.unordered(gold[1:], answer[1:]) if kinds[0] == kinds[1] or either else False
         if kinds == ("tuple", "tuple"):
             if len(gold) != len(answer) or (len(gold) == 5 and gold[1:3] != answer[1:3]):
                 return False
             return self.ordered(gold[3:], answer[3:])
         if kinds == ("tuple", "list"):
-            return self.ordered(gold[3:], answer[1:])
+            items = coordinates(answer)
+            is_interval = gold[1:3] not in (("(", ")"), ("[", "]"), ("\\langle", "\\rangle"))
+            return False if items is None or (is_interval and len(gold) == 5) else self.ordered(gold[3:], items)
         if kinds == ("list", "tuple"):
             if answer[1:3] not in (("(", ")"), ("[", "]")):
                 return False

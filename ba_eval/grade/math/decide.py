@@ -13,7 +13,16 @@ from ba_eval.grade.math.compare import Comparison
 from ba_eval.grade.math.opinion import math_verify_agrees
 from ba_eval.grade.math.syntax import CHANGED, OverLimit, Unreadable, read
 from ba_eval.grade.math.tree import Node
-from ba_eval.grade.math.words import decide_words, in_symbols, is_wordy, labelled, plain_words, without_choice
+from ba_eval.grade.math.words import (
+    decide_words,
+    in_symbols,
+    is_wordy,
+    labelled,
+    own_choice,
+    plain_words,
+    says_opposite,
+    without_choice,
+)
 
 Decision = tuple[str, str, str]
 """(outcome, reason, method)"""
@@ -30,7 +39,11 @@ def decide(
         return "wrong", "no answer", ""
     if max(len(a), len(b)) > MAX_LENGTH:
         return "undecided", "too long to compare", ""
+    if says_opposite(a, b):
+        return "wrong", "not equal", "text"
     if (both := labelled(a)) is not None:
+        if (own := labelled(b) or own_choice(b)) is not None and own[0] != both[0]:
+            return "wrong", "not equal", "choice"
         letter = decide_words(both[0], b)
         if letter is not None and letter[0] and without_choice(b) == b:
             return "correct", "equal", letter[1]
@@ -56,6 +69,8 @@ def _trees(
     whole_gold = gold
     gold, answer = (units.in_dollars(text) if sign else text for text, sign in zip((gold, answer), money, strict=True))
     (gold, gold_condition), (answer, condition) = families.members(parted(gold), parted(answer))
+    if families.other_numbers(gold_condition, condition):
+        return "wrong", "other range", "text"
     constant = families.constant(gold_condition)
     gold, gold_unit = units.split_unit(gold)
     bare, answer_unit = units.split_unit(answer, letters=not re.search("[A-Za-z]", gold))
@@ -84,7 +99,10 @@ def _trees(
         return ("undecided", trouble, "") if trouble.startswith(_OVER) else ("wrong", "answer not read", "")
     unknown: list[str] = []
     methods: set[str] = set()
+    alternatives = _OR.search(answer) and not _OR.search(whole_gold)
     for left, right in itertools.product(golds, candidates):
+        if alternatives and _holds_together(left) and right[0] == "list":
+            continue
         right = families.same_constant(left, right, constant, condition)
         left, right = families.as_residue(left, right, gold_condition), families.as_residue(right, left, condition)
         comparison = Comparison(absolute=absolute, relative=relative, marks=radians or others)
@@ -111,6 +129,15 @@ def _trees(
             unknown += comparison.troubles or ["cannot be told"]
     method = "+".join(sorted(methods)) or "type"
     return ("undecided", unknown[0], method) if unknown else ("wrong", "not equal", method)
+
+
+_OR = re.compile(r"\bor\b|\\(?:lor|vee)(?![A-Za-z])")
+
+
+def _holds_together(gold: Node) -> bool:
+    """Tells whether all of a gold holds at once: a point, the values of several letters."""
+    names = [item[2] for item in gold[1:] if item[0] == "rel"] if gold[0] == "list" else []
+    return gold[0] == "tuple" or (len(names) == len(gold) - 1 and len(set(names)) == len(names))
 
 
 _CONDITION = re.compile(
@@ -221,11 +248,11 @@ def _spellings(text: str, decimal: bool, loose: bool) -> Iterator[str]:
     if match := _PERIOD.fullmatch(text):
         yield f"{match[1]}\\overline{{{match[2]}}}"
     match = _DECIMAL_COMMA.fullmatch(text)
-    if (match and decimal) or (
+    thousands = match and len(match[3]) == 3 and match[2] != "0"
+    if (
         match
-        and (len(match[3]) != 3 or match[2] == "0")
-        and (len(match[3]) > 1 or len(match[2]) > 1)
-        and match[2].lstrip("0") != ""
+        and not thousands
+        and (decimal or ((len(match[3]) > 1 or len(match[2]) > 1) and match[2].lstrip("0") != ""))
     ):
         yield f"{match[1]}{match[2]}.{match[3]}"
     elif match and match[2] == "0" and len(match[3]) > 1:

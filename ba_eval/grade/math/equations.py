@@ -34,6 +34,8 @@ def same_relation(gold: Node, answer: Node, of: Comparing) -> bool | None:
         return False if value is None else of.equal(gold, value)
     left, right = _member_of(gold), _member_of(answer)
     if left is not None or right is not None:
+        if left is not None and left[0] == "tuple" and answer[0] == "list":
+            return False  # x in [2, 7] is an interval, whatever [2, 7] alone may be
         return of.equal(left or gold, right or answer)
     region = same_region(gold, answer)
     if region is not None:

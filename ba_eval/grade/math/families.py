@@ -66,8 +66,33 @@ def index(condition: str) -> str | None:
     return next((match[1] for pattern in _INTEGER if (match := pattern.fullmatch(plain))), None)
 
 
+_SETS = (
+    (re.compile(r"\\mathbb\s*\{?\s*Z\s*(?![}\s^_{]*[+>\d\\*-])"), "integer"),
+    (re.compile(r"\\mathbb\s*\{?\s*(?:N|Z\s*\}?\s*[\^_]\s*\{?\s*\+|Z\s*\}?\s*[\^_]\s*\{?\s*\\?(?:ge|>))"), "natural"),
+    (re.compile(r"(?:positive|non-?\s?negative)\s+(?:integers?|whole)|natural\s+numbers?", re.I), "natural"),
+    (re.compile(r"(?<!positive )(?<!negative )(?<!nonzero )\bintegers?\b", re.I), "integer"),
+)
+
+
+def other_numbers(gold_condition: str, condition: str) -> bool:
+    """Tells whether one side lets its letter be any integer and the other only a natural number."""
+    kinds = [
+        {kind for pattern, kind in _SETS if pattern.search(text)}
+        if not re.search(r"[<>\d]|\\(?:[lg]eq?|neq?)(?![a-z])", text)
+        else set()
+        for text in (gold_condition, condition)
+    ]
+    return all(len(kind) == 1 for kind in kinds) and kinds[0] != kinds[1]
+
+
+_NATURAL = re.compile(_BEHIND.pattern.replace("Z", "N"))
+
+
 def same_family(gold: Node, answer: Node, gold_condition: str, condition: str) -> Iterator[Node]:
     """Yields what the answer says with the gold's letter for any whole number: 2k - 1, 2k + 1, 1 - 2k of 2n - 1."""
+    naturals = [_NATURAL.fullmatch(text) for text in (gold_condition, condition)]
+    if naturals[0] and naturals[1] and naturals[0][1] not in symbols(answer):
+        yield renamed(answer, ("sym", naturals[1][1]), ("sym", naturals[0][1]))
     letter, other = index(gold_condition), index(condition)
     if letter is None or other is None or letter not in symbols(gold) or other not in symbols(answer):
         return

@@ -63,6 +63,17 @@ def points(node: Node) -> Node:
     return ("list", *(("tuple", "(", ")", *group) for group in groups))
 
 
+def coordinates(node: Node) -> tuple[Node, ...] | None:
+    """Returns the items of a list that can be a point's coordinates, x before y; None where it names alternatives."""
+    items = node[1:]
+    names = [item[2][1] for item in items if item[0] == "rel" and item[1] == "=" and item[2][0] == "sym"]
+    if names and (len(names) < len(items) or len(set(names)) < len(names)):
+        return None
+    if set(names) <= {"x", "y", "z"} and len(names) == len(items):
+        return tuple(item for _, item in sorted(zip(names, items, strict=True)))
+    return items
+
+
 def same_parameter(gold: Node, answer: Node) -> Node:
     """Returns the answer with the gold's letter for the whole number that counts solutions: k pi is n pi."""
     mine, others = symbols(gold) - symbols(answer), symbols(answer) - symbols(gold)

@@ -19,9 +19,10 @@ _MANY_POINTS = 12
 _TRIES = 36
 _RANGES = (6, 40, 300)
 """Whole numbers are drawn up to each of these in turn."""
+_FARTHEST = 10_000
 _CORNERS = frozenset({"abs", "min", "max", "sgn"})
 _SAME_NAME = names("sin cos tan cot sec csc asin acos atan sinh cosh tanh coth arg erf")
-_BIG = frozenset({"big"})
+_BIG, _POWER = frozenset({"big"}), frozenset({"pow"})
 _INTEGER_ONLY = frozenset({"floor", "ceil", "fact", "fact2", "gamma", "binomial", "gcd", "lcm", "big"})
 
 
@@ -288,21 +289,26 @@ def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
     """Yields the values of both trees at random points where both have one, and whether a coordinate is negative.
 
     Symbols stand for positive numbers; for whole ones where floors, factorials, binomials or powers of a negative
-    number occur; also for negative ones where an absolute value occurs. The points depend on nothing but the names.
+    number occur; also for negative ones where an absolute value or a root occurs. A third of the points lie beyond the
+    numbers that are written, for |x - 20| is 20 - x before them; whole ones at their multiples as well. The points
+    depend on nothing but the names and these numbers.
     """
     unknowns = sorted(symbols(a) | symbols(b))
     whole = _is_stepwise(a) or _is_stepwise(b)
     signed = any(contains(n, frozenset({"abs"})) for n in (a, b))
+    written = sorted(_numbers(a) | _numbers(b))
+    far = max(1, *written) if written else 1
     draw = random.Random(" ".join(unknowns))
     for attempt in range(_TRIES):
         negative = signed and attempt % 2 == 1
         point = {}
         for name in unknowns:
-            size = (
-                mp.mpf(draw.randint(1, _RANGES[attempt % 3]))
-                if whole
-                else mp.mpf(draw.randint(10**17, 3 * 10**18)) / 10**18
-            )
+            if not whole:
+                size = mp.mpf(draw.randint(10**17, 3 * 10**18)) / 10**18 * (far if attempt % 3 == 2 else 1)
+            elif written and attempt % 4 == 3:
+                size = mp.mpf(draw.choice(written) * draw.randint(1, 3))
+            else:
+                size = mp.mpf(draw.randint(1, _RANGES[attempt % 3]))
             point[name] = -size if negative and draw.random() < 0.6 else size
         try:
             left, right = evaluate(a, point, mp), evaluate(b, point, mp)
@@ -310,6 +316,14 @@ def _points(a: Node, b: Node, mp: Any) -> Iterator[tuple[Any, Any, bool]]:
             continue
         if mp.isfinite(left) and mp.isfinite(right):
             yield left, right, negative
+
+
+def _numbers(node: Node) -> set[int]:
+    """Returns the whole numbers that are written in a tree, as far as they may be where it bends."""
+    if node[0] in ("num", "dec"):
+        size = abs(int(node[1]))
+        return {size} if 1 < size <= _FARTHEST else set()
+    return set().union(*map(_numbers, children(node)))
 
 
 def _close(left: Any, right: Any, mp: Any) -> bool:
@@ -330,7 +344,8 @@ def same(a: Node, b: Node) -> bool | None:
     mp = context(min(needed_precision(a, b), 400))
     agreed = 0
     # Smooth functions that agree at a few random points agree; steps and corners need more of them.
-    wanted = _POINTS if not any(_is_stepwise(n) or contains(n, _CORNERS) for n in (a, b)) else _MANY_POINTS
+    bends = any(_is_stepwise(n) or contains(n, _CORNERS) or _has_root_of_square(n) for n in (a, b))
+    wanted = _MANY_POINTS if bends else _POINTS
     for left, right, negative in _points(a, b, mp):
         if negative and (mp.im(left) or mp.im(right)):
             continue
@@ -340,6 +355,15 @@ def same(a: Node, b: Node) -> bool | None:
         if agreed >= wanted:
             return True
     return True if agreed >= 3 else None
+
+
+def _has_root_of_square(node: Node) -> bool:
+    """Tells whether an even root of something with an even power occurs, which bends as |x| does."""
+    if node[0] == "pow" and node[2][0] in ("num", "div") and contains(node[1], _POWER):
+        power = exact(node[2])
+        if power is not None and power.denominator % 2 == 0:
+            return True
+    return any(map(_has_root_of_square, children(node)))
 
 
 def _same_constant(a: Node, b: Node) -> bool | None:

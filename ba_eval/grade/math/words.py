@@ -161,6 +161,8 @@ def decide_words(gold: str, answer: str) -> tuple[bool, str] | None:
     ):
         return set(_letters(inner)) == set(_letters(given)), "choice"
     clock, other = _TIME.fullmatch(inner), _TIME.fullmatch(given)
+    if clock and not other and (clock[3] or clock[6]) and not _WORDY.search(given):
+        return False, "time"
     if clock and other and max(int(c[2] or 0) for c in (clock, other)) < 60:
         return _same_time(clock, other), "time"
     if (date := _date(inner)) is not None:
@@ -252,6 +254,39 @@ def labelled(gold: str) -> tuple[str, str] | None:
     r"""Returns (letter, value) of a gold that gives both: `\textbf{(B) }12`."""
     match = _LABELLED.match(gold)
     return (match[1], gold[match.end() :]) if match else None
+
+
+_OWN_CHOICE = re.compile(r"\(([A-J])\)\s*(?=[\d\\$-])")
+
+
+def own_choice(answer: str) -> tuple[str, str] | None:
+    """Returns (letter, value) of an answer that gives both: (C) 12."""
+    match = _OWN_CHOICE.match(answer)
+    return (match[1], answer[match.end() :]) if match else None
+
+
+_OPPOSITES = (
+    ("increasing", "decreasing"),
+    ("concave up", "concave down"),
+    ("convex", "concave"),
+    ("maximum", "minimum"),
+    ("even", "odd"),
+    ("clockwise", "counterclockwise"),
+    ("inside", "outside"),
+    ("above", "below"),
+    ("north", "south"),
+    ("east", "west"),
+)
+
+
+def says_opposite(gold: str, answer: str) -> bool:
+    """Tells whether an answer has one word of a pair and the gold the other: decreasing on (0, 1)."""
+    mine, other = f" {plain_words(gold)} ", f" {plain_words(answer)} "
+    for pair in _OPPOSITES:
+        for one, two in (pair, pair[::-1]):
+            if f" {one} " in mine and f" {two} " in other and f" {two} " not in mine and f" {one} " not in other:
+                return True
+    return False
 
 
 def without_choice(answer: str) -> str:
