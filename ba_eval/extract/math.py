@@ -63,6 +63,18 @@ _BESIDE = re.compile(
     re.I,
 )
 """What a box stands in that holds no answer: a check, an example, where equality holds."""
+_ELSEWISE = re.compile(
+    r"\b(?:if|had|without|instead|whereas|for comparison)\b.*\b(?:would|could|might|'?d)\b|"
+    r"\bhad\s+(?:there|it|we|the)\b|\bif\s+(?:we\s+only|instead)\b|\bwhereas\s+for\b|"
+    r"\b(?:common|typical|frequent|incorrect|wrong|naive)\s+(?:\w+\s+)?(?:answer|mistake|error|value|result)\b|"
+    r"\b(?:not\s+to\s+be\s+confused\s+with|for\s+comparison|(?:old|previous|original)\s+(?:answer|value))\b|"
+    r"\b(?:students|people|some|many|others?)\s+(?:\w+\s+)?(?:may|might|often|would|could)?\s*"
+    r"(?:say|answer|get|think|write|obtain|claim)s?\b",
+    re.I | re.S,
+)
+"""A sentence that names a value of another problem, or of others, up to its box: if there were 6 rows, it would be."""
+_SHORTEST_REMARK = 20
+_MISTAKEN = re.compile(r"[\s$*)]{0,4},?\s*(?:by\s+mistake|by\s+accident|which\s+is\s+(?:incorrect|wrong))\b", re.I)
 _CHECKING = re.compile(r"\W*(?:verif\w+|check\w*)\b", re.I)
 _SOLUTIONS_ARE = re.compile(
     r"\b(?:so|thus|hence|therefore),?\s+(?:all\s+)?the\s+(?:only\s+|possible\s+|complete\s+|set\s+of\s+){0,2}"
@@ -219,6 +231,10 @@ def _is_beside(boxes: _Boxes) -> bool:
     if not closed or begin - end > _BESIDE_WITHIN:
         return False
     between = boxes.text[end:begin]
+    if len(between) >= _SHORTEST_REMARK:
+        sentence = between[max(map(between.rfind, ".!?\n")) + 1 :]
+        if _ELSEWISE.search(sentence) or _MISTAKEN.match(boxes.text, boxes.content(boxes.starts[-1])[1]):
+            return True
     if "answer" in between or _NEW_CONCLUSION.search(between):
         return False
     return _BESIDE.search(between) is not None or _is_checking(boxes.text, begin)
@@ -324,7 +340,7 @@ def _adjacent(between: str) -> bool:
 
 _PART = re.compile(r"\(?([a-h])\)[\s$*]*$")
 _ITEM = re.compile(r"[\s$*]*([A-Za-z](?:_\w+)?(?=\s*=)|(?:part\s*)?\(?[a-h\d]\)?(?=[.):]))\s*[=.):]*[\s$*:]*", re.I)
-_ITEM_BETWEEN = re.compile(rf"[\s$.,;*]{{0,8}}\n{_ITEM.pattern}", re.I)
+_ITEM_BETWEEN = re.compile(rf"(?:[\s$.,;*]|\\[\])]){{0,8}}\n(?:\s*\\[\[(])?{_ITEM.pattern}", re.I)
 _PART_BETWEEN = re.compile(r"[\s$.*]{0,12}\(?([b-h])\)[\s$*]{0,12}")
 
 
@@ -339,7 +355,7 @@ def _next_part(text: str, begin: int, between: str) -> bool:
     # x = ... on one line, y = ... on the next
     other = _ITEM_BETWEEN.fullmatch(between)
     line = text[text.rfind("\n", max(0, begin - 40), begin) + 1 : begin]
-    own = _ITEM.fullmatch(line) if other else None
+    own = _ITEM.fullmatch(line.lstrip(" \\[(")) if other else None
     return bool(own and other and own[1].isalpha() == other[1].isalpha() and own[1] != other[1])
 
 

@@ -112,16 +112,19 @@ _REFUSED = re.compile(
 )
 """A last sentence that gives no answer: more information is needed."""
 _BLANKS = re.compile(r"(\s)\1{2,}")
+_BOLD_LIST = re.compile(r"\*\*[^*\n]{1,40}\*\*(?:(?:,|,?\s+(?:and|or))\s+\*\*[^*\n]{1,40}\*\*)+[\s.]*$")
+"""The numbers are **3** and **7**."""
 _BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(\S.*)")
 _NAME = re.compile(r"([A-Za-z])\s*=[^=]*|[^=<>\\]*")
-_ELSEWHERE_AND = re.compile(rf"(?<=\x00)\s+(?:{AND_ELSEWHERE})\s+(?=\x00)")
+_ELSEWHERE_AND = re.compile(rf"(?<=\x00)(?:\s+(?:{AND_ELSEWHERE})\s+|\s*(?:或|和|及|또는|または|と)\s*)(?=\x00)")
 _NO_VALUE = re.compile(rf"\b(?:is|are)\s+not\s+(?P<value>{VALUE})", re.I)
 _PLAIN_LIMIT = re.compile(r"(?:at|no|not|more|fewer|less|greater)\s", re.I)
 _SO_FAR = re.compile(r"\W*so far\b", re.I)
 _UNFINISHED = re.compile(
     r"(?:(?-i:\b(?:[Ll]et|[Ll]et's|the|an|and|or|we|which|if|since|because|but|where|when|from|is|are|into|using|of|with|that|"
     r"(?:to|and)\s+(?:get|obtain|find|yield|give)|we\s+(?:get|have|obtain|find)|gives|yields|then))|"
-    r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z])\s*$",
+    r"(?:^|[.!?]\s+|\n)\W*(?:next|let|let's|consider|wait)\b[^.!?\n]*[a-z]|"
+    r"(?:^|[.!?]\s+|\n)\W*(?:now|then|substituting)\b[^.!?\n\d]*[a-z]|[a-z],|=)\s*\$?\s*$",
     re.I,
 )
 """A sentence that breaks off: nothing before it was meant to be the end."""
@@ -162,6 +165,8 @@ def _closing(text: str) -> Extraction | None:
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(_STRONG_WORD.sub(r"**\1**", line)) if not b.rstrip().endswith(":")]
+        if len(bold) > 1 and (listed := _BOLD_LIST.search(line)):
+            return Extraction(", ".join(map(inner, BOLD.findall(listed[0]))), "closing")
         if bold and (re.search(r"\d|\\", bold[-1]) or re.fullmatch(r"\W*\w{1,12}\W*", bold[-1])):
             strong = bold[-1].strip()
             said = closing(strong) if _SENTENCE.search(strong) else None
@@ -192,7 +197,7 @@ def _closing(text: str) -> Extraction | None:
                 return None
             break
         if (task := TASK.search(sentence)) and not TASK_DONE.search(sentence, task.end()):
-            if task["task"]:
+            if task["task"] or task["next"]:
                 return None
             continue
         whole = sentence = REFERENCE.sub("", sentence)
@@ -268,13 +273,21 @@ def _aside(sentences: list[str]) -> int:
 def _bullets(lines: list[str]) -> str | None:
     """Returns the values of one name, or without one, that are the bullets at the end of a text."""
     values: list[str] = []
+    plain = introduced = False
     for line in reversed(lines):
         bullet = _BULLET.fullmatch(line)
-        if bullet is None or MATH_SPAN.fullmatch(bullet[1].rstrip(" .,;")) is None:
+        value = bullet[1].rstrip(" .,;") if bullet else ""
+        if not MATH_SPAN.fullmatch(value) and not re.fullmatch(VALUE, value):
+            if line.rstrip().endswith(":"):
+                introduced = True
             break
-        values.insert(0, inner(bullet[1].rstrip(" .,;")))
+        plain = plain or not MATH_SPAN.fullmatch(value)
+        values.insert(0, inner(value))
     named = [_NAME.fullmatch(value) for value in values]
-    if len(values) < 2 or None in named or len({match[1] for match in named if match}) > 1:
+    names = [match[1] for match in named if match]
+    if len(values) < 2 or None in named or len(set(names)) not in (1, len(names)) or (None in names and any(names)):
+        return None
+    if (plain or len(set(names)) > 1) and not introduced:
         return None
     return ", ".join(values)
 

@@ -126,6 +126,8 @@ _TASK_OF = (
 )
 TASK = re.compile(
     rf"{_TASK_OF}(?P<task>find|compute|determine|calculate|evaluate|count|solve|minimi[sz]e|maximi[sz]e|work\s+out)\b|"
+    r"^\W*(?P<next>(?:now|next|then)\b[,\s]+(?:we\s+(?:(?:can|will|now|must)\s+)*)?(?:find|compute|determine|calculate|evaluate|"
+    r"count|solve|substitute|plug|consider)\b)|"
     rf"{_TASK_OF}(?:show|prove|consider|check|verify|examine|test|try)\b",
     re.I,
 )

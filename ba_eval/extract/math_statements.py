@@ -71,6 +71,7 @@ _CONDITION = re.compile(
     re.I,
 )
 _EXTRAS = (
+    re.compile(r",?\s+both\s+of\s+(?:which|them)\b[^\x00\d]*$", re.I),
     re.compile(r",?\s+which\s+is\s+what\s+(?:we|was|the)\b[^\x00\d]*$", re.I),
     re.compile(rf"(?<=[\d\x00]){NEXT_STATEMENT}.*$", re.S),
     re.compile(r"[,\s]\s*(?:since|because|denn|weil|car)\b.*$", re.I | re.S),
