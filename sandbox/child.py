@@ -2,11 +2,12 @@
 
 import contextlib
 import gc
+import marshal
 import os
 import resource
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from sandbox import confine, linux, program
 from sandbox.confine import Walls
@@ -15,27 +16,29 @@ from sandbox.namespace import Namespace
 
 
 class Pipes(NamedTuple):
-    """The program's ends of its pipes. `calls` and `answers` are -1 for a script."""
+    """The program's ends of its pipes. A script has no `calls` and `answers`."""
 
     stdin: int
     stdout: int
     stderr: int
     status: int
-    calls: int
-    answers: int
+    calls: int = -1
+    answers: int = -1
 
 
-def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space: Namespace | None) -> int:
-    """Forks the program's process and returns its pid. `space`: where it is to live.
+def read_job(fd: int) -> Any:
+    """What the server wrote to a file in memory."""
+    return marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0))
+
+
+def become(fds: tuple[int, ...], walls: Walls, namespace: Namespace | None, parent: int) -> NoReturn:
+    """Becomes the program. `fds`: a file with the job, then the pipes. `parent`: the pid of the process that forked.
 
     The status pipe carries one line: `ready CPU_SECONDS` (used up to the program's first line), or `failed TEXT`.
     """
-    server = os.getpid()
-    pid = os.fork() if space is None else space.fork()
-    if pid:
-        return pid
+    pipes = Pipes(*fds[1:])
     try:
-        _become(job, folder, walls, pipes, space, server)
+        _become(read_job(fds[0]), pipes, walls, namespace, parent)
     except BaseException as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         with contextlib.suppress(OSError):
@@ -43,10 +46,11 @@ def start(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space: N
     os._exit(1)
 
 
-def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space: Namespace | None, server: int) -> None:
+def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespace | None, parent: int) -> None:
+    folder = walls.home + "/work"
     os.setsid()
-    if space is not None:
-        space.enter(job["file_system_size"])
+    if namespace is not None:
+        namespace.enter(job["file_system_size"])
         os.mkdir(folder, 0o700)
     for fd, target in ((pipes.stdin, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
         os.dup2(fd, target)
@@ -66,10 +70,10 @@ def _become(job: dict[str, Any], folder: str, walls: Walls, pipes: Pipes, space:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     confine.drop_privileges(walls)
     linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of uid would have cleared it
-    if walls.level != 1 and os.getppid() != server:
+    if walls.level != 1 and os.getppid() != parent:
         os._exit(1)
     gc.enable()
-    sys.modules.pop("resource", None)  # the server's own wait4 imports it
+    sys.modules.pop("resource", None)  # wait4 imports it
     sys.path.insert(0, folder)
     sys.argv[:] = [path]
     os.write(pipes.status, f"ready {time.process_time():.6f}\n".encode())

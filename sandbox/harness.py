@@ -39,6 +39,9 @@ class Harness:
         while data:
             data = data[os.write(self.fd, data) :]
 
+    def close(self) -> None:
+        os.close(self.fd)
+
     def end(self) -> None:
         """Ends the connection, and by that the server, at the one place where it looks: never in a clean-up. For a
         signal handler."""

@@ -12,15 +12,15 @@ class Namespace:
     """A pid and a mount namespace. The server's network, host name and IPC namespaces are empty and serve for all."""
 
     def __init__(self, own_pids: int) -> None:
-        """`own_pids`: an open file of the server's own pid namespace."""
+        """`own_pids`: an open file of this process's own pid namespace."""
         self._own_pids = own_pids
         self.init = linux.start_init()
-        """The pid of the namespace's first process, as the server sees it."""
+        """The pid of the namespace's first process, as it is seen from outside."""
         self._pids = os.open(f"/proc/{self.init}/ns/pid", _FLAGS)
         self._mounts = os.open(f"/proc/{self.init}/ns/mnt", _FLAGS)
 
     def fork(self) -> int:
-        """As `os.fork`; the child lives in there, but sees the server's mounts yet."""
+        """As `os.fork`; the child lives in there, but sees its parent's mounts yet."""
         linux.setns(self._pids, linux.CLONE_NEWPID)
         pid = os.fork()
         if pid:
@@ -42,12 +42,9 @@ class Namespace:
         linux.mount(b"tmpfs", b"/tmp", b"tmpfs", flags, size)
         linux.mount(b"tmpfs", b"/dev/shm", b"tmpfs", flags, size)
 
-    def kill(self) -> None:
-        """Kills all that lives in there."""
+    def end(self) -> None:
+        """Kills all that lives in there and waits until nothing does. Its child must have been waited for."""
         os.kill(self.init, signal.SIGKILL)
-
-    def wait(self) -> None:
-        """Waits until nothing lives in there any more. Its child must have been waited for."""
         os.waitpid(self.init, 0)
 
     def close(self) -> None:

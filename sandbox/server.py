@@ -1,20 +1,19 @@
-"""The fork server: takes one job at a time from the harness, forks a process for it, answers with what became of it."""
+"""The server: takes one job at a time from the harness, has a process forked for it, answers with what became of it."""
 
 import contextlib
-import gc
 import os
 import sys
 from typing import Any
 
-from sandbox import confine, linux, semaphore
-from sandbox.confine import Walls
+from sandbox import confine, linux
+from sandbox.disk import Disk
 from sandbox.harness import Harness, HarnessGone
 from sandbox.linux import signal
-from sandbox.namespace import Namespace
 from sandbox.supervise import Job
 from sandbox.tree import empty_folder
 from sandbox.usage import own_memory_mb
 from sandbox.warm import PRELOAD, Warm, wanted
+from sandbox.zygote import Zygote, ZygoteGone
 
 _LEVEL_2_CAPABILITIES = (
     linux.CAP_CHOWN,
@@ -36,38 +35,30 @@ class Server:
         os.umask(0o022)
         linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         confine.set_own_limits()
-        if config["level"] == 1:
+        self.level, self.uid, self.home = config["level"], config["uid"], config["home"]
+        if self.level == 1:
             linux.mount(None, b"/", None, linux.MS_REC | linux.MS_PRIVATE)
-            self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        elif config["uid"] is not None:
-            os.setgroups([])
-            os.setresgid(config["uid"], config["uid"], config["uid"])
-        self.walls = Walls(config["level"], config["uid"], config["home"], config["readable"], config["listable"])
-        if self.walls.level == 1:
             linux.empty_bounding_set()
-        elif self.walls.level == 2 and self.walls.uid is not None:
+        elif self.level == 2 and self.uid is not None:
+            os.setgroups([])
+            os.setresgid(self.uid, self.uid, self.uid)
             linux.empty_bounding_set()
             linux.keep_capabilities(_LEVEL_2_CAPABILITIES)
-        if self.walls.level != 1:
+        if self.level != 1:
             linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGTERM)
-            linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
             if os.getppid() != config["parent"]:
                 raise HarnessGone
         self.other_processes = config["other_processes"]
-        self.warm = warm
+        walls = {name: config[name] for name in ("level", "uid", "home", "readable", "listable")}
+        self.zygote = Zygote(walls, warm, harness.close)
         self.loaded: set[str] = set()
-        compile("", "", "exec")  # the first time makes some hundred types
-        self._load(PRELOAD)
+        self._load(list(PRELOAD))
         harness.reply({"ready": True})
 
     def _load(self, names: list[str]) -> None:
-        gc.unfreeze()
-        own_semaphores = self.walls.level == 2 and "multiprocessing.heap" in names
-        self.warm.load(names, semaphore.use_for_multiprocessing if own_semaphores else None)
+        self.zygote.load(names)
         self.loaded.update(names)
-        gc.collect()
-        gc.freeze()
-        self.inherited_mb = own_memory_mb()
+        self.inherited_mb = own_memory_mb(self.zygote.pid)
 
     def serve(self) -> None:
         """Takes jobs until the harness closes the connection."""
@@ -75,27 +66,23 @@ class Server:
             job, stdin = self.harness.wait()
             if "program" not in job:  # a call, or the end, of a session that was over before it came
                 continue
-            folder = os.path.join(self.walls.home, "work")
-            space = Namespace(self.own_pids) if self.walls.level == 1 else None
+            folder = os.path.join(self.home, "work")
             try:
-                header, body = self._run(job, stdin, folder, space)
+                header, body = self._run(job, stdin, folder)
             finally:
-                if space is None:
+                if self.level != 1:
                     empty_folder(folder)
             self.harness.reply(header, body)
-            if space is not None:
-                space.close()
 
     def clean_up(self) -> None:
-        """Removes the server's folder, whose maker may be gone."""
-        if self.walls.level != 1:
+        """Ends the zygote and removes the server's folder, whose maker may be gone."""
+        self.zygote.close()
+        if self.level != 1:
             with contextlib.suppress(OSError):
-                empty_folder(self.walls.home)
-                os.rmdir(self.walls.home)
+                empty_folder(self.home)
+                os.rmdir(self.home)
 
-    def _run(
-        self, job: dict[str, Any], stdin: bytes, folder: str, space: Namespace | None
-    ) -> tuple[dict[str, Any], bytes]:
+    def _run(self, job: dict[str, Any], stdin: bytes, folder: str) -> tuple[dict[str, Any], bytes]:
         missing = wanted(job["program"]) - self.loaded
         if missing:
             self._load(sorted(missing))
@@ -103,14 +90,12 @@ class Server:
             job["program"] = job["program"].encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:  # half a surrogate pair: a syntax error of the program
             job["program"] = job["program"].encode("utf-8", "surrogatepass")
-        job["limits"] = confine.limits(job, job["processes"] + 8 + self.other_processes)
+        # Where they share the uid of others, these count too, and how many there are changes.
+        processes = job["processes"] * (1 if self.level == 1 or self.uid is not None else 4)
+        job["limits"] = confine.limits(job, processes + 8 + self.other_processes)
         job["file_system_size"] = confine.file_system_size(job["disk_mb"])
-        gc.disable()
-        try:
-            under_way = Job(job, stdin, folder, self.walls, space, self.inherited_mb, self.harness)
-        finally:
-            gc.enable()
-        return under_way.watch()
+        disk = None if self.level == 1 else Disk(folder)
+        return Job(job, stdin, self.zygote, self.harness, self.uid, self.inherited_mb, disk).watch()
 
 
 def main(code: int, fd: int, warm: Warm) -> None:
@@ -132,5 +117,5 @@ def main(code: int, fd: int, warm: Warm) -> None:
             server.serve()
         finally:
             server.clean_up()
-    except (HarnessGone, BrokenPipeError, ConnectionResetError):
+    except (HarnessGone, ZygoteGone, BrokenPipeError, ConnectionResetError):
         pass

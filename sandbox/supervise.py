@@ -7,13 +7,14 @@ import time
 from collections import deque
 from typing import Any
 
-from sandbox import child, ended, usage, wire
-from sandbox.confine import Walls, most_files
+from sandbox import ended, usage, wire
+from sandbox.child import Pipes
+from sandbox.confine import most_files
 from sandbox.disk import Disk
 from sandbox.harness import Harness
 from sandbox.linux import signal
-from sandbox.namespace import Namespace
 from sandbox.program import NONCE
+from sandbox.zygote import Zygote
 
 _CHUNK = 1 << 16
 _MAX_ANSWER = wire.MAX_BYTES + 1
@@ -29,15 +30,16 @@ class Job:
         self,
         job: dict[str, Any],
         stdin: bytes,
-        folder: str,
-        walls: Walls,
-        space: Namespace | None,
-        inherited_mb: float,
+        zygote: Zygote,
         harness: Harness,
+        uid: int | None,
+        inherited_mb: float,
+        disk: Disk | None,
     ) -> None:
-        """`space`: where it lives at level 1. `inherited_mb`: memory that it shares with the server."""
-        self.job, self.walls, self.space, self.harness = job, walls, space, harness
-        self.inherited_mb = inherited_mb
+        """`uid`: the program's own, where it has one at level 2. `inherited_mb`: memory that it shares with the zygote.
+        `disk`: counts its files where they have no file system of their own."""
+        self.job, self.zygote, self.harness = job, zygote, harness
+        self.inherited_mb, self.disk = inherited_mb, disk
         self.limit: str | None = None
         """The limit that was met, as a status."""
         self.broken: str | None = None
@@ -46,8 +48,7 @@ class Job:
         self.stalled = False
         self.cpu = self.peak_mb = self.waited = 0.0
         self.used: usage.Usage | None = None
-        self.reaped = 0.0
-        """CPU seconds of orphans that ended, at level 2."""
+        self.reaped_before = usage.reaped_seconds(zygote.pid)
         self.set_up = 0.0
         """CPU seconds between the fork and the program's first line."""
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
@@ -73,17 +74,16 @@ class Job:
         self.status_fd, status_w = os.pipe2(os.O_CLOEXEC)
         calls_r, self.calls = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
         self.answers, answers_w = (-1, -1) if script else os.pipe2(os.O_CLOEXEC)
-        theirs = child.Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
+        theirs = Pipes(in_r, out_w, err_w, status_w, calls_r, answers_w)
         self.open = {self.stdin, self.stdout, self.stderr, self.status_fd, *theirs[:4]}
         if not script:
             self.open |= {self.calls, self.answers, calls_r, answers_w}
             self.poll.register(self.answers, select.POLLIN)
         for fd in self.open.difference(theirs):
             os.set_blocking(fd, False)
-        if walls.uid is not None:  # so that the program can open /dev/stdin
+        if uid is not None:  # so that the program can open /dev/stdin
             for fd in (in_r, out_w, err_w):
-                os.fchown(fd, walls.uid, walls.uid)
-        self.disk = None if walls.level == 1 else Disk(folder)
+                os.fchown(fd, uid, uid)
         if script and stdin:
             self._send(self.stdin, stdin)
             self._flush(self.stdin)
@@ -92,11 +92,8 @@ class Job:
         self.pids: list[int] = []
         self.started = self.looked = time.monotonic()
         self.call_started, self.calls_started = (0.0, self.started), 0.0
-        # From here to the program's end this process does as little as it can: what it writes to while the program
-        # lives has to be copied.
-        self.pid = child.start(job, folder, walls, theirs, space)
-        self.process = os.pidfd_open(self.pid)
-        self.poll.register(self.process, select.POLLIN)
+        zygote.start(job, theirs)
+        self.poll.register(zygote.fd, select.POLLIN)
 
     # Bytes in and out
 
@@ -265,16 +262,14 @@ class Job:
     # Limits
 
     def _usage(self) -> usage.Usage:
-        if self.space is not None:
-            self.pids = usage.in_namespace(self.space.init)
+        reaped = 0.0
+        if self.disk is None:
+            self.pids = usage.in_namespace([self.zygote.pid, *self.zygote.children()[:1]])
         else:
-            ended, seconds = usage.reap()
-            self.reaped += seconds
-            if self.pid in ended:
-                self.wait_status = ended[self.pid]
-            self.pids = usage.descendants(os.getpid())
+            reaped = usage.reaped_seconds(self.zygote.pid) - self.reaped_before
+            self.pids = usage.descendants(self.zygote.pid)
         used = self.used = usage.measure(self.pids, self.inherited_mb, self.used)
-        used.cpu_seconds = max(self.cpu, used.cpu_seconds + self.reaped - self.set_up)
+        used.cpu_seconds = max(self.cpu, used.cpu_seconds + reaped - self.set_up)
         return used
 
     def _check_limits(self, now: float) -> None:
@@ -328,7 +323,6 @@ class Job:
             self._stop()
             raise
         finally:
-            os.close(self.process)
             for fd in list(self.open):
                 self._close(fd)
 
@@ -337,7 +331,7 @@ class Job:
             self.harness.read()
             if not self._take_calls():
                 self.broken = "ended"
-        elif fd == self.process:
+        elif fd == self.zygote.fd:
             self._reap()
         elif fd in self.to_program:
             self._flush(fd)
@@ -353,23 +347,22 @@ class Job:
 
     def _reap(self) -> None:
         if self.wait_status is None:
-            _, self.wait_status, used = os.wait4(self.pid, 0)
-            self.reaped += used.ru_utime + used.ru_stime
-            self.peak_mb = max(self.peak_mb, used.ru_maxrss / 1024)
-            self.cpu = max(self.cpu, self.reaped - self.set_up)
+            self.wait_status, cpu, peak_mb = self.zygote.wait()
+            self.peak_mb = max(self.peak_mb, peak_mb)
+            self.cpu = max(self.cpu, cpu - self.set_up)
 
     def _stop(self) -> None:
         """Ends the job's processes and waits until none is left."""
-        if self.space is not None:
-            self.space.kill()
-            self._reap()
-            self.space.wait()
-            return
         if self.wait_status is None:
+            # All goes with the oldest, the init of a namespace; without one the zygote ends what the program left.
+            waiting = select.poll()
+            waiting.register(self.zygote.fd, select.POLLIN)
+            while not (oldest := self.zygote.children()[:1]) and not waiting.poll(1):
+                pass
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                for pid in oldest:
+                    os.kill(pid, signal.SIGKILL)
             self._reap()
-        usage.end_all(self.walls.uid, self.walls.scoped)
 
     def _result(self) -> tuple[dict[str, Any], bytes]:
         wall = time.monotonic() - self.started

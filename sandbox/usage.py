@@ -19,10 +19,20 @@ class Usage:
         self.memory_mb, self.threads, self.at = memory_mb, 0, at
 
 
-def in_namespace(init: int) -> list[int]:
-    """The pids of a job in a pid namespace of its own: all that this process sees but the sandbox's own."""
-    skipped = (1, os.getpid(), init)
+def in_namespace(own: list[int]) -> list[int]:
+    """The pids of a job in a pid namespace: all that this process sees but the sandbox's own, `own` beside two."""
+    skipped = (1, os.getpid(), *own)
     return [pid for name in os.listdir("/proc") if name.isdigit() and (pid := int(name)) not in skipped]
+
+
+def children(pid: int) -> list[int]:
+    """The pids of a process's children, the oldest of each thread first."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def descendants(root: int) -> list[int]:
@@ -30,15 +40,9 @@ def descendants(root: int) -> list[int]:
     found: list[int] = []
     queue = [root]
     while queue:
-        pid = queue.pop()
-        try:
-            for task in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                    children = [int(child) for child in file.read().split()]
-                queue += children
-                found += children
-        except OSError:
-            continue
+        below = children(queue.pop())
+        queue += below
+        found += below
     return found
 
 
@@ -80,18 +84,11 @@ def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -
     return total
 
 
-def reap() -> tuple[dict[int, int], float]:
-    """Reaps children that have ended: wait status by pid, and the CPU seconds that they and theirs had used."""
-    ended: dict[int, int] = {}
-    seconds = 0.0
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, status, used = os.wait4(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            ended[pid] = status
-            seconds += used.ru_utime + used.ru_stime
-    return ended, seconds
+def reaped_seconds(pid: int) -> float:
+    """CPU seconds of the children of a process that have ended and been waited for, and of theirs."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        fields = file.read().rpartition(b")")[2].split()
+    return sum(map(int, fields[13:15])) * _TICK
 
 
 def end_all(uid: int | None, scoped: bool) -> None:
