@@ -1,10 +1,12 @@
 """The process of one program, from the fork to the program's first line."""
 
+import _socket
 import contextlib
 import gc
 import marshal
 import os
 import resource
+import struct
 import sys
 import time
 from typing import Any, NamedTuple, NoReturn
@@ -13,6 +15,10 @@ from sandbox import confine, linux, program
 from sandbox.confine import Walls
 from sandbox.linux import signal
 from sandbox.namespace import Namespace
+
+_MOST_FDS = 7
+NO_JOB = b"n"
+"""Sent in a job's place: the process is to end."""
 
 
 class Pipes(NamedTuple):
@@ -26,19 +32,45 @@ class Pipes(NamedTuple):
     answers: int = -1
 
 
+def receive(control: _socket.socket, flags: int = 0) -> tuple[int, ...] | None:
+    """Waits for files that come over a socket, the first of them with data; ends the process where none will come.
+
+    None: `flags` say not to wait, and nothing has come.
+    """
+    try:
+        word, carried, _, _ = control.recvmsg(1, _socket.CMSG_SPACE(4 * _MOST_FDS), _socket.MSG_CMSG_CLOEXEC | flags)
+    except BlockingIOError:
+        return None
+    if word in (b"", NO_JOB):
+        os._exit(0)
+    return struct.unpack(f"{len(carried[0][2]) // 4}i", carried[0][2])
+
+
 def read_job(fd: int) -> Any:
     """What the server wrote to a file in memory."""
     return marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0))
 
 
-def become(fds: tuple[int, ...], walls: Walls, namespace: Namespace | None, parent: int) -> NoReturn:
-    """Becomes the program. `fds`: a file with the job, then the pipes. `parent`: the pid of the process that forked.
+def become(jobs: _socket.socket, walls: Walls, namespace: Namespace | None, parent: int) -> NoReturn:
+    """Waits for a job and becomes its program. `parent`: the pid of the process that forked.
 
     The status pipe carries one line: `ready CPU_SECONDS` (used up to the program's first line), or `failed TEXT`.
     """
-    pipes = Pipes(*fds[1:])
+    trouble: BaseException | None = None
     try:
-        _become(read_job(fds[0]), pipes, walls, namespace, parent)
+        os.setsid()
+        if namespace is not None:
+            namespace.enter()
+        _die_with(walls, parent)
+    except BaseException as error:
+        trouble = error
+    files = receive(jobs)
+    assert files is not None
+    pipes = Pipes(*files[1:])
+    try:
+        if trouble is not None:
+            raise trouble
+        _become(read_job(files[0]), pipes, walls, namespace, parent)
     except BaseException as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         with contextlib.suppress(OSError):
@@ -46,11 +78,16 @@ def become(fds: tuple[int, ...], walls: Walls, namespace: Namespace | None, pare
     os._exit(1)
 
 
+def _die_with(walls: Walls, parent: int) -> None:
+    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+    if walls.level != 1 and os.getppid() != parent:
+        os._exit(1)
+
+
 def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespace | None, parent: int) -> None:
     folder = walls.home + "/work"
-    os.setsid()
     if namespace is not None:
-        namespace.enter(job["file_system_size"])
+        namespace.add_files(job["file_system_size"])
         os.mkdir(folder, 0o700)
     for fd, target in ((pipes.stdin, 0), (pipes.stdout, 1), (pipes.stderr, 2)):
         os.dup2(fd, target)
@@ -68,10 +105,10 @@ def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespac
         resource.setrlimit(kind, pair)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    with contextlib.suppress(OSError):
+        os.sched_setaffinity(0, walls.cpus)
     confine.drop_privileges(walls)
-    linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)  # a change of uid would have cleared it
-    if walls.level != 1 and os.getppid() != parent:
-        os._exit(1)
+    _die_with(walls, parent)  # a change of uid has cleared it
     gc.enable()
     sys.modules.pop("resource", None)  # wait4 imports it
     sys.path.insert(0, folder)

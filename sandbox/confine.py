@@ -12,15 +12,18 @@ MB = 1 << 20
 class Walls:
     """What holds for every program of this server. Made once, in the server."""
 
-    def __init__(self, level: int, uid: int | None, home: str, readable: list[str], listable: list[str]) -> None:
+    def __init__(
+        self, level: int, uid: int | None, home: str, readable: list[str], listable: list[str], cpus: set[int]
+    ) -> None:
         """
         `level`: 1 namespaces; 2 Landlock, seccomp and, where there is one, a uid of its own; 0 limits only.
         `uid`: that programs run as at level 2, None where they keep the server's.
         `home`: the folder that holds the programs' folder `work`. At level 1 `/tmp`, new for each program.
         `readable`: level 2, what programs may read and execute.
         `listable`: level 2, folders whose entries programs may list.
+        `cpus`: that programs may run on.
         """
-        self.level, self.uid, self.home = level, uid, home
+        self.level, self.uid, self.home, self.cpus = level, uid, home, cpus
         self.landlock: linux.Landlock | None = None
         self.scoped = False
         """Whether the server can signal no process but those below it."""

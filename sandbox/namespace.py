@@ -6,6 +6,7 @@ from sandbox import linux
 from sandbox.linux import signal
 
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC
+_FLAGS_OF_MOUNTS = linux.MS_NOSUID | linux.MS_NODEV
 
 
 class Namespace:
@@ -27,20 +28,22 @@ class Namespace:
             linux.setns(self._own_pids, linux.CLONE_NEWPID)
         return pid
 
-    def enter(self, size: bytes) -> None:
-        """In the child: its own /proc, /tmp and /dev/shm, empty and sized. `size`: see `confine.file_system_size`."""
+    def enter(self) -> None:
+        """In the child: its own /proc."""
         linux.setns(self._mounts, linux.CLONE_NEWNS)
-        flags = linux.MS_NOSUID | linux.MS_NODEV
+        flags = _FLAGS_OF_MOUNTS | linux.MS_NOEXEC
         try:
-            linux.mount(b"proc", b"/proc", b"proc", flags | linux.MS_NOEXEC, b"hidepid=2")
+            linux.mount(b"proc", b"/proc", b"proc", flags, b"hidepid=2")
         except OSError:
-            linux.mount(b"proc", b"/proc", b"proc", flags | linux.MS_NOEXEC)
+            linux.mount(b"proc", b"/proc", b"proc", flags)
         # The settings of a namespace belong to its root, with or without capabilities.
         linux.mount(b"/proc/sys", b"/proc/sys", None, linux.MS_BIND)
-        read_only = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | flags | linux.MS_NOEXEC
-        linux.mount(None, b"/proc/sys", None, read_only)
-        linux.mount(b"tmpfs", b"/tmp", b"tmpfs", flags, size)
-        linux.mount(b"tmpfs", b"/dev/shm", b"tmpfs", flags, size)
+        linux.mount(None, b"/proc/sys", None, linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY | flags)
+
+    def add_files(self, size: bytes) -> None:
+        """In the child: /tmp and /dev/shm, empty and sized. `size`: see `confine.file_system_size`."""
+        linux.mount(b"tmpfs", b"/tmp", b"tmpfs", _FLAGS_OF_MOUNTS, size)
+        linux.mount(b"tmpfs", b"/dev/shm", b"tmpfs", _FLAGS_OF_MOUNTS, size)
 
     def end(self) -> None:
         """Kills all that lives in there and waits until nothing does. Its child must have been waited for."""

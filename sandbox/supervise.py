@@ -12,9 +12,8 @@ from sandbox.child import Pipes
 from sandbox.confine import most_files
 from sandbox.disk import Disk
 from sandbox.harness import Harness
-from sandbox.linux import signal
 from sandbox.program import NONCE
-from sandbox.zygote import Zygote
+from sandbox.zygote import Zygote, ZygoteGone
 
 _CHUNK = 1 << 16
 _MAX_ANSWER = wire.MAX_BYTES + 1
@@ -276,6 +275,8 @@ class Job:
         self._watch_output()
         self._read_status()
         used = self._usage()
+        if used.memory_mb > self.job["memory_mb"]:  # pages that its processes share may have been counted for each
+            used.memory_mb = usage.shared_memory_mb(self.pids, self.inherited_mb)
         self.cpu, self.peak_mb = used.cpu_seconds, max(self.peak_mb, used.memory_mb)
         if self.next_call:
             self._call_starts(used)
@@ -354,14 +355,7 @@ class Job:
     def _stop(self) -> None:
         """Ends the job's processes and waits until none is left."""
         if self.wait_status is None:
-            # All goes with the oldest, the init of a namespace; without one the zygote ends what the program left.
-            waiting = select.poll()
-            waiting.register(self.zygote.fd, select.POLLIN)
-            while not (oldest := self.zygote.children()[:1]) and not waiting.poll(1):
-                pass
-            with contextlib.suppress(ProcessLookupError):
-                for pid in oldest:
-                    os.kill(pid, signal.SIGKILL)
+            self.zygote.kill_oldest()
             self._reap()
 
     def _result(self) -> tuple[dict[str, Any], bytes]:
@@ -380,6 +374,8 @@ class Job:
             exit_code = os.waitstatus_to_exitcode(self.wait_status)
             code, signal_number = (exit_code, None) if exit_code >= 0 else (None, -exit_code)
         status, text = self.limit, ""
+        if ended_by_itself and not self.set_up and not self.failed:
+            raise ZygoteGone  # the process ended before it took the job, which another one may take now
         if self.failed:
             status, text = "infra", self.failed
         elif status is None and ended_by_itself:

@@ -46,14 +46,37 @@ def descendants(root: int) -> list[int]:
     return found
 
 
-def own_memory_mb(pid: int | str = "self") -> float:
+def own_memory_mb(pid: int) -> float:
     """Memory of a process that no file backs: private pages and shared ones."""
-    kb = 0
-    with open(f"/proc/{pid}/status", "rb") as file:
-        for line in file:
-            if line.startswith((b"RssAnon:", b"RssShmem:")):
-                kb += int(line.split()[1])
-    return kb / 1024
+    return _of_a_thread(pid, "status", (b"RssAnon:", b"RssShmem:"))
+
+
+def share_mb(pid: int) -> float:
+    """The same, but of pages that several processes share this one's part."""
+    return _of_a_thread(pid, "smaps_rollup", (b"Pss_Anon:", b"Pss_Shmem:"))
+
+
+def _of_a_thread(pid: int, name: str, fields: tuple[bytes, ...]) -> float:
+    """MB in fields of a file of a process. Of one whose first thread has ended another thread knows."""
+    for task in (pid, *_threads(pid)):
+        kb, found = 0, False
+        try:
+            with open(f"/proc/{task}/{name}", "rb") as file:
+                for line in file:
+                    if line.startswith(fields):
+                        kb, found = kb + int(line.split()[1]), True
+        except OSError:
+            continue
+        if found:
+            return kb / 1024
+    return 0.0
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(task) for task in os.listdir(f"/proc/{pid}/task")]
+    except OSError:
+        return []
 
 
 def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -> Usage:
@@ -82,6 +105,11 @@ def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -
         total.waiting_seconds = before.waiting_seconds + total.at - before.at
         total.waited_seconds += total.waiting_seconds
     return total
+
+
+def shared_memory_mb(pids: list[int], inherited_mb: float) -> float:
+    """What `pids` use together, pages that they share counted once. Dearer to find out than `measure`'s sum."""
+    return inherited_mb + sum(share_mb(pid) or max(0.0, own_memory_mb(pid) - inherited_mb) for pid in pids)
 
 
 def reaped_seconds(pid: int) -> float:

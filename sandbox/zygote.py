@@ -1,13 +1,16 @@
 """The process that programs are forked from. It forks and waits, and nothing else: what it holds, each program holds.
 
-No job ever enters its memory: a job lies in a file that only the program's own process reads. And each page that it
-writes to between two forks would have to be copied, so what goes on meanwhile is for the server, whose child it is.
+No job ever enters its memory: the program's own process takes the job from the server. And each page that it writes to
+between two forks would have to be copied, so what goes on meanwhile is for the server, its parent. The process
+of the next program is forked when the one before has ended, and waits for its job.
 """
 
 import _socket  # `socket` makes enumerations, which is dear to load
+import contextlib
 import gc
 import marshal
 import os
+import select
 import struct
 import traceback
 from collections.abc import Callable
@@ -21,7 +24,6 @@ from sandbox.warm import Warm
 
 _ENDED = struct.Struct("idd")
 """Wait status; CPU seconds of the program and of what it left; its peak memory in MB."""
-_MOST_FDS = 7
 
 
 class ZygoteGone(Exception):
@@ -41,67 +43,82 @@ class Zygote:
 
     def __init__(self, config: dict[str, Any], warm: Warm, close: Callable[[], None]) -> None:
         """Forks it. `config`: what `Walls` takes. `close`: called in it, closes what is the server's own."""
-        self._control, theirs = _socket.socketpair()
+        self._control, control = _socket.socketpair()
+        self._jobs, jobs = _socket.socketpair()
         self.fd = self._control.fileno()
         server = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 self._control.close()
+                self._jobs.close()
                 close()
-                _serve(theirs, Walls(**config), warm, server)
+                _serve(control, jobs, Walls(**config), warm, server)
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(1)
-        theirs.close()
+        control.close()
+        jobs.close()
 
     def load(self, names: list[str]) -> None:
-        """Has it import modules."""
-        self._send(b"l", names, ())
-        self._receive(1)
+        """Has it import modules. The process that waits for a job has not got them, and ends."""
+        _send(self._control, names)
+        self._jobs.send(child.NO_JOB)
+        self.wait()
 
     def start(self, job: dict[str, Any], pipes: "child.Pipes") -> None:
-        """Has it fork a process for a job."""
-        self._send(b"s", job, [fd for fd in pipes if fd >= 0])
+        """Gives a job to the process that waits for one."""
+        _send(self._jobs, job, *(fd for fd in pipes if fd >= 0))
 
     def children(self) -> list[int]:
         """Its children, the oldest first: the init of the program's namespace, if it has one, and the program."""
         return usage.children(self.pid)
 
+    def kill_oldest(self) -> None:
+        """Kills the init of the program's namespace and so all of it; without one the program itself, the zygote ends
+        the rest. Not where its end is told already."""
+        waiting = select.poll()
+        waiting.register(self.fd, select.POLLIN)
+        while not (oldest := self.children()[:1]) and not waiting.poll(1):
+            pass
+        with contextlib.suppress(ProcessLookupError):
+            for pid in oldest:
+                os.kill(pid, signal.SIGKILL)
+
     def wait(self) -> Ended:
-        """Waits for the end of the program that was started, and of all that it left."""
-        return Ended(*_ENDED.unpack(self._receive(_ENDED.size)))
+        """Waits for the end of a program's process, and of all that it left."""
+        try:
+            data = self._control.recv(_ENDED.size, _socket.MSG_WAITALL)
+        except OSError as error:
+            raise ZygoteGone from error
+        if len(data) < _ENDED.size:
+            raise ZygoteGone
+        return Ended(*_ENDED.unpack(data))
 
     def close(self) -> None:
         """Ends it."""
+        self._jobs.close()
         self._control.close()
         os.waitpid(self.pid, 0)
 
-    def _send(self, word: bytes, what: Any, fds: Any) -> None:
-        file = os.memfd_create("job", os.MFD_CLOEXEC)
-        try:
-            data = memoryview(marshal.dumps(what))
-            while data:
-                data = data[os.write(file, data) :]
-            carried = struct.pack(f"{1 + len(fds)}i", file, *fds)
-            self._control.sendmsg([word], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, carried)])
-        except OSError as error:
-            raise ZygoteGone from error
-        finally:
-            os.close(file)
 
-    def _receive(self, size: int) -> bytes:
-        try:
-            data: bytes = self._control.recv(size, _socket.MSG_WAITALL)
-        except OSError as error:
-            raise ZygoteGone from error
-        if len(data) < size:
-            raise ZygoteGone
-        return data
+def _send(to: _socket.socket, what: Any, *fds: int) -> None:
+    """Sends data as a file in memory, and further files."""
+    file = os.memfd_create("job", os.MFD_CLOEXEC)
+    try:
+        data = memoryview(marshal.dumps(what))
+        while data:
+            data = data[os.write(file, data) :]
+        carried = struct.pack(f"{1 + len(fds)}i", file, *fds)
+        to.sendmsg([b"j"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, carried)])
+    except OSError as error:
+        raise ZygoteGone from error
+    finally:
+        os.close(file)
 
 
-def _serve(control: _socket.socket, walls: Walls, warm: Warm, server: int) -> None:
+def _serve(control: _socket.socket, jobs: _socket.socket, walls: Walls, warm: Warm, server: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the server ends it
     own_pids = -1
     if walls.level == 1:
@@ -112,25 +129,19 @@ def _serve(control: _socket.socket, walls: Walls, warm: Warm, server: int) -> No
         if os.getppid() != server:
             return
     compile("", "", "exec")  # the first time makes some hundred types
-    space, own_pid = _socket.CMSG_SPACE(4 * _MOST_FDS), os.getpid()
+    own_pid = os.getpid()
     gc.disable()
     while True:
-        word, carried, _, _ = control.recvmsg(1, space, _socket.MSG_CMSG_CLOEXEC)
-        if not word:
-            os._exit(0)
-        fds = struct.unpack(f"{len(carried[0][2]) // 4}i", carried[0][2])
-        if word == b"l":
-            _load(warm, child.read_job(fds[0]), walls.level)
-            os.close(fds[0])
-            control.sendall(word)
-            continue
         namespace = Namespace(own_pids) if walls.level == 1 else None
         pid = os.fork() if namespace is None else namespace.fork()
         if pid == 0:
-            child.become(fds, walls, namespace, own_pid)
-        for fd in fds:
-            os.close(fd)
-        control.sendall(_ENDED.pack(*_wait(pid, namespace, walls)))
+            child.become(jobs, walls, namespace, own_pid)
+        ended = _wait(pid, namespace, walls)
+        names = child.receive(control, _socket.MSG_DONTWAIT)
+        if names is not None:  # it had no job
+            _load(warm, child.read_job(names[0]), walls.level)
+            os.close(names[0])
+        control.sendall(_ENDED.pack(*ended))
         if namespace is not None:
             namespace.close()
 

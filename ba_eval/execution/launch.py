@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import io
+import itertools
 import marshal
 import os
 import pwd
@@ -171,6 +172,9 @@ def _shared_uid_threads() -> int:
     return count
 
 
+_numbers = itertools.count()
+
+
 def _start(level: int) -> Server:
     if sys.platform != "linux":
         raise MachineError("the sandbox needs Linux")
@@ -180,6 +184,7 @@ def _start(level: int) -> Server:
     code = _code()
     home: Path | None = None
     config: dict[str, Any] = {"level": level, "uid": None, "readable": [], "listable": [], "parent": os.getpid()}
+    config["number"] = next(_numbers)
     command = [str(runtime.executable), "-s", "-S", "-B", "-c", _START, str(code), str(theirs.fileno())]
     arguments: dict[str, Any] = {}
     try:

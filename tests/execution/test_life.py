@@ -76,9 +76,8 @@ def test_a_worker_killed_at_work_is_an_infra_result(sandbox: Sandbox) -> None:
     with Sandbox(workers=1, level=sandbox.level) as own, ThreadPoolExecutor(1) as thread:
         own.run("pass")
         [pid] = worker_pids(own)
-        idle = len(below(pid))
-        result = thread.submit(own.run, "import time\ntime.sleep(60)")
-        inside = wait_until_below(pid, idle + 1)
+        result = thread.submit(own.run, "import os, time\nos.fork()\ntime.sleep(60)")
+        inside = wait_until_below(pid, 3 if own.level == 2 else 6)
         os.kill(pid, signal.SIGKILL)
         assert result.result().status == "infra"
         assert wait_until_gone(inside) == set()
@@ -230,6 +229,7 @@ def test_thousands_in_a_row(sandbox: Sandbox) -> None:
         def batch(start: int) -> list[int]:
             results = threads.map(lambda n: own.run(f"print({n})\nx = bytearray(10**6)"), range(start, start + 1000))
             assert all(r.status == "ok" and int(r.stdout) == start + i for i, r in enumerate(results))
+            time.sleep(0.2)  # until each worker has a process that waits for a job
             pids = {pid for root in worker_pids(own) for pid in {root} | below(root)} | {os.getpid()}
             return [_rss_kb(pid) for pid in sorted(pids)]
 
