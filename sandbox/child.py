@@ -2,6 +2,7 @@
 
 import _socket
 import contextlib
+import errno
 import gc
 import marshal
 import os
@@ -17,6 +18,7 @@ from sandbox.linux import signal
 from sandbox.namespace import Namespace
 
 _MOST_FDS = 7
+NO_ROOM = "no room for the program"
 NO_JOB = b"n"
 """Sent in a job's place: the process is to end."""
 
@@ -98,8 +100,14 @@ def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespac
     path = folder + "/program.py"
     source = job["program"]
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    if os.write(file, source) < len(source):
-        raise OSError("no room for the program")
+    try:
+        written = os.write(file, source)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        written = 0
+    if written < len(source):
+        raise OSError(NO_ROOM)
     os.close(file)
     for kind, pair in job["limits"]:
         resource.setrlimit(kind, pair)

@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any
 
 from sandbox import ended, usage, wire
-from sandbox.child import Pipes
+from sandbox.child import NO_ROOM, Pipes
 from sandbox.confine import most_files
 from sandbox.disk import Disk
 from sandbox.harness import Harness
@@ -377,7 +377,7 @@ class Job:
         if ended_by_itself and not self.set_up and not self.failed:
             raise ZygoteGone  # the process ended before it took the job, which another one may take now
         if self.failed:
-            status, text = "infra", self.failed
+            status, text = "disk" if NO_ROOM in self.failed else "infra", self.failed
         elif status is None and ended_by_itself:
             late = self.cpu > self.job["cpu_seconds"] and self.job["mode"] == "script"
             status = "timeout" if late else ended.status(code, signal_number, body)

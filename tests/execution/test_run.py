@@ -238,3 +238,71 @@ def test_the_order_of_sets_is_the_same_each_time(sandbox: Sandbox) -> None:
 def test_random_is_seeded_anew(sandbox: Sandbox) -> None:
     program = "import random\nprint(random.random())"
     assert sandbox.run(program).stdout != sandbox.run(program).stdout
+
+
+SECRETS = ("OFSTDIN", "OFPROGRAM", "OFOUTPUT", "OFTEST", "OFITSELF")
+SEARCH = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.sbrk.restype = ctypes.c_void_p
+libc.write.argtypes = ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+first, *rests = [bytes(c - 1 for c in word) for word in {words}]  # apart, so that it does not find these
+own = b"".join((first, rests[-1]))
+r, w = os.pipe()
+found = set()
+def look(at):
+    size = libc.write(w, at, 4096)
+    if size <= 0:
+        return False
+    page = os.read(r, size)
+    at = page.find(first)
+    while at >= 0:
+        found.update(rest for rest in rests if page.startswith(rest, at + len(first)))
+        at = page.find(first, at + 1)
+    return True
+at = libc.sbrk(0) & ~4095
+while look(at := at - 4096): pass
+near = id(object()) & ~0xFFFFF
+for at in range(near - (64 << 20), near + (64 << 20), 4096): look(at)
+print(sorted(found))
+"""
+
+
+def test_no_program_holds_what_others_had(sandbox: Sandbox) -> None:
+    """It searches its own memory: for the input, the source, the output and the test of programs before it."""
+    words = [f"SECRET{name}".encode() for name in SECRETS]
+    hidden = [bytes(c + 1 for c in word) for word in (b"SECRET", *map(str.encode, SECRETS))]
+    sandbox.run(f"import sys\nsys.stdin.read()\n# {words[1].decode()}", b"x" * 100 + words[0] + b"y" * 100)
+    sandbox.run(f"print(bytes(c - 1 for c in {hidden[0] + hidden[3]!r}).decode() * 50)")
+    assert sandbox.check(f"assert f({words[3].decode()!r})", "def f(x): return x", "f").status == "ok"
+    result = sandbox.run(SEARCH.format(words=hidden), limits=Limits(cpu_seconds=20))
+    assert (result.status, result.stdout) == ("ok", b"[b'OFITSELF']\n"), result
+
+
+def test_memory_counts_where_the_first_thread_has_ended(sandbox: Sandbox) -> None:
+    program = """
+import ctypes, os, threading, time
+def hold():
+    time.sleep(0.1)
+    kept = bytearray(300 << 20)
+    time.sleep(20)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+"""
+    assert sandbox.run(program, limits=replace(SHORT, wall_seconds=15)).status == "memory"
+
+
+def test_pages_that_forks_share_count_once(sandbox: Sandbox) -> None:
+    program = """
+import os, time
+kept = bytearray(60 << 20)
+for _ in range(8):
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os._exit(0)
+for _ in range(8): os.wait()
+print("ok")
+"""
+    result = sandbox.run(program, limits=replace(SHORT, cpu_seconds=5))
+    assert (result.status, result.stdout) == ("ok", b"ok\n")
+    assert 60 < result.peak_memory_mb < 200
