@@ -165,8 +165,8 @@ def _closing(text: str) -> Extraction | None:
     lines = [line for line in tail.split("\n") if line.strip(" -*_#")]
     for line in reversed(lines[-3:]):
         bold = [b for b in BOLD.findall(_STRONG_WORD.sub(r"**\1**", line)) if not b.rstrip().endswith(":")]
-        if len(bold) > 1 and (listed := _BOLD_LIST.search(line)):
-            return Extraction(", ".join(map(inner, BOLD.findall(listed[0]))), "closing")
+        if len(bold) > 1 and (several := _BOLD_LIST.search(line)):
+            return Extraction(", ".join(map(inner, BOLD.findall(several[0]))), "closing")
         if bold and (re.search(r"\d|\\", bold[-1]) or re.fullmatch(r"\W*\w{1,12}\W*", bold[-1])):
             strong = bold[-1].strip()
             said = closing(strong) if _SENTENCE.search(strong) else None
