@@ -10,7 +10,7 @@ MB = 1 << 20
 
 
 class Walls:
-    """What holds for every program of this server. Made once, in the server."""
+    """What holds for every program of a server. Made once, in the zygote."""
 
     def __init__(
         self, level: int, uid: int | None, home: str, readable: list[str], listable: list[str], cpus: set[int]
@@ -26,7 +26,7 @@ class Walls:
         self.level, self.uid, self.home, self.cpus = level, uid, home, cpus
         self.landlock: linux.Landlock | None = None
         self.scoped = False
-        """Whether the server can signal no process but those below it."""
+        """Whether the zygote can signal no process but those below it."""
         if level == 2:
             self.scoped = linux.Landlock.supported() >= 6 and _stay_in()
             self.landlock = linux.Landlock()
@@ -47,7 +47,7 @@ class Walls:
 
 
 def _stay_in() -> bool:
-    """Puts the server into a domain of its own for signals; the programs' domains lie within. Returns whether it
+    """Puts the zygote into a domain of its own for signals; the programs' domains lie within. Returns whether it
     holds."""
     domain = linux.Landlock(files=False)
     domain.enforce()

@@ -26,7 +26,7 @@ class SemLock:
 
     def __init__(self, kind: int, value: int, maxvalue: int, name: str, unlink: bool) -> None:
         self.kind, self.maxvalue, self.name = kind, maxvalue, None if unlink else name
-        import mmap  # only where it is wanted: what the server loads makes each fork dearer
+        import mmap  # only where it is wanted: what the zygote loads makes each fork dearer
 
         self._memory = mmap.mmap(-1, _SEM_BYTES)
         self._semaphore = (ctypes.c_char * _SEM_BYTES).from_buffer(self._memory)

@@ -82,7 +82,7 @@ def _threads(pid: int) -> list[int]:
 def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -> Usage:
     """Adds up what `pids` use, children that they have waited for included.
 
-    `inherited_mb`: memory that a fork shares with the server, counted once and not for each process. `before`: what was
+    `inherited_mb`: memory that a fork shares with the zygote, counted once and not for each process. `before`: what was
     measured last.
     """
     total = Usage(inherited_mb, time.monotonic())

@@ -1,4 +1,4 @@
-"""Modules loaded once by the fork server, so that a program's imports cost next to nothing and change nothing.
+"""Modules loaded once by the zygote, so that a program's imports cost next to nothing and change nothing.
 
 A module that is merely present in `sys.modules` changes what programs do: `import concurrent` followed by
 `concurrent.futures` works in such a process and fails in a fresh one. So loaded modules are put aside, with the record

@@ -73,7 +73,9 @@ _ELSEWISE = re.compile(
     re.I | re.S,
 )
 """A sentence that names a value of another problem, or of others, up to its box: if there were 6 rows, it would be."""
-_SHORTEST_REMARK = 20
+_SHORTEST_REMARK = len(" Some get ")
+_PLAIN_LEADS = ("he answer is $", "he answer is ", "nswer: $", "nswer: ")
+"""What stands before most last boxes, and is no such sentence."""
 _MISTAKEN = re.compile(r"[\s$*)]{0,4},?\s*(?:by\s+mistake|by\s+accident|which\s+is\s+(?:incorrect|wrong))\b", re.I)
 _CHECKING = re.compile(r"\W*(?:verif\w+|check\w*)\b", re.I)
 _SOLUTIONS_ARE = re.compile(
@@ -96,7 +98,7 @@ def extract_answer(text: str, methods: Sequence[Method] = DEFAULT) -> Extraction
     if final is None:
         return Extraction(None)
     text = _first_turn(text[final:])
-    if "~~" in text[-_STRUCK_WITHIN:]:
+    if "~" in text and "~~" in text[-_STRUCK_WITHIN:]:
         text = text[:-_STRUCK_WITHIN] + _STRUCK_OUT.sub("", text[-_STRUCK_WITHIN:])
     for method in methods:
         found = _EXTRACTORS[method](text)
@@ -231,7 +233,7 @@ def _is_beside(boxes: _Boxes) -> bool:
     if not closed or begin - end > _BESIDE_WITHIN:
         return False
     between = boxes.text[end:begin]
-    if len(between) >= _SHORTEST_REMARK:
+    if len(between) >= _SHORTEST_REMARK and not between.endswith(_PLAIN_LEADS):
         sentence = between[max(map(between.rfind, ".!?\n")) + 1 :]
         if _ELSEWISE.search(sentence) or _MISTAKEN.match(boxes.text, boxes.content(boxes.starts[-1])[1]):
             return True
@@ -341,6 +343,7 @@ def _adjacent(between: str) -> bool:
 _PART = re.compile(r"\(?([a-h])\)[\s$*]*$")
 _ITEM = re.compile(r"[\s$*]*([A-Za-z](?:_\w+)?(?=\s*=)|(?:part\s*)?\(?[a-h\d]\)?(?=[.):]))\s*[=.):]*[\s$*:]*", re.I)
 _ITEM_BETWEEN = re.compile(rf"(?:[\s$.,;*]|\\[\])]){{0,8}}\n(?:\s*\\[\[(])?{_ITEM.pattern}", re.I)
+_ITEM_SIGNS = frozenset("=.):")
 _PART_BETWEEN = re.compile(r"[\s$.*]{0,12}\(?([b-h])\)[\s$*]{0,12}")
 
 
@@ -350,7 +353,7 @@ def _next_part(text: str, begin: int, between: str) -> bool:
     if first and (second := _PART_BETWEEN.fullmatch(between)):
         return ord(first[1]) + 1 == ord(second[1])
     at = between.find("\n")
-    if at < 0 or not any(sign in between[at:] for sign in "=.):"):
+    if at < 0 or _ITEM_SIGNS.isdisjoint(between[at:]):
         return False
     # x = ... on one line, y = ... on the next
     other = _ITEM_BETWEEN.fullmatch(between)

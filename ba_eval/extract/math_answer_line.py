@@ -91,7 +91,7 @@ _OTHER_AND = re.compile(
     r"(?=[-+\d($\\]|[a-z]\s*=)"
 )
 """`and` and `or` in these languages, between two values."""
-_CHOSEN = re.compile(r"(?:故选|应选|选择?)\s*[:：]?\s*(?=[(（]?[A-J](?![A-Za-z]))")
+_CHOSEN = re.compile(r"(?<!不)(?:故选|应选|选择?)\s*[:：]?\s*(?=[(（]?[A-J](?![A-Za-z]))")
 _ANSWER_HEADING = re.compile(r"^([\W_]{0,6}Answer)\.(?=[*_]*\s+\S)", re.M)
 """`**Answer.** 4`, in front of a proof."""
 PRAISE = re.compile(

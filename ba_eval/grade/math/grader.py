@@ -53,16 +53,15 @@ class MathGrader:
     def submit(self, problem: Problem, response: str, finish_reason: str = "stop") -> "Future[Verdict]":
         """Starts the grading of a response; the future holds a verdict and never raises for what the response says."""
         start = time.perf_counter()
-        tolerance = problem.meta.get("tolerance")
         extraction, missing = self._extract(response, finish_reason)
         if missing is not None:
             reason, more = missing
             seen = suspicion.flags("wrong", reason, problem.golds, response, expected_place=True, more=more)
             details = suspicion.details(seen, problem.golds)
             return Done(Verdict("wrong", reason, seconds=time.perf_counter() - start, details=details))
-        return self._verdict(
-            tuple(problem.golds), extraction, response, str(problem.meta.get("unit") or ""), _number(tolerance), start
-        )
+        meta = problem.meta
+        unit, tolerance = (str(meta.get("unit") or ""), _number(meta.get("tolerance"))) if meta else ("", None)
+        return self._verdict(tuple(problem.golds), extraction, response, unit, tolerance, start)
 
     def submit_answer(
         self, golds: Sequence[str], answer: str, unit: str = "", tolerance: float | None = None
