@@ -147,6 +147,16 @@ _ELSEWHERE = re.compile(
 """The end of a concluding sentence in another language, with a decimal comma: donc 2,5 euros."""
 
 
+_ASIAN = re.compile(
+    r"(?:所以|因此|因而|故|综上(?:所述)?|答|よって|したがって|ゆえに|따라서|그러므로)[，,：:、\s]*(?P<words>[^\d\x00。!?！？=<>≤≥≠＞＜]{0,40}?)"
+    r"(?P<value>\x00\d+\x00|[-−]?\d+(?:\.\d+)?)(?P<unit>[^\d\x00。!?！？A-Za-z=+*/^-]{0,12})[。.!！\s]*$"
+)
+"""The same without blanks between the words: 所以小明一共有42个苹果。"""
+_ASIAN_LIMIT = re.compile(
+    r"[不非没未]|超过|以上|以下|至少|至多|最多|最少|少于|多于|大于|小于|余数|除以|ない|より|미만|이상|이하|초과|않|아니|보다"
+)
+
+
 def closing(text: str) -> Extraction | None:
     """Bold text, a concluding sentence or display math in the last lines."""
     found = _closing(text)
@@ -296,7 +306,10 @@ def _elsewhere(sentence: str, masked: Masked) -> Extraction | None:
     """Returns the value, with a unit that is one word, that ends a concluding sentence in another language."""
     found = _ELSEWHERE.search(sentence)
     if found is None:
-        return None
+        asian = _ASIAN.search(sentence)
+        if asian is None or _ASIAN_LIMIT.search(asian["words"] + asian["unit"]):
+            return None
+        return Extraction(masked.shown(asian["value"]), "closing")
     unit = (found["unit"] or "").strip()
     value = masked.shown(found["value"])
     # Of 2,5 alone nobody can tell whether it is a list.

@@ -120,7 +120,9 @@ _CHINESE_UNITS = {
     **{"公斤": "kg", "千克": "kg", "克": "g", "吨": "tonne", "小时": "hours", "分钟": "minutes", "秒": "seconds"},
 }
 _CHINESE_UNIT = re.compile(rf"(?<=[\d}}])\s*({'|'.join(sorted(_CHINESE_UNITS, key=len, reverse=True))})[。.]?$")
-_COUNTER = re.compile(r"(?<=[\d}])\s*[元个個人只条本天倍岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$")
+_COUNTER = re.compile(
+    r"(?<=[\d}])\s*[元个個人只条本天倍岁张次名位颗支箱辆棵种组页根头匹双瓶杯盒袋朵座台架艘]。?$|(?<=[\d}])\s*(?:개|명|권|마리|번|원|살|장|대|가지)[.。]?$"
+)
 """Chinese counters and units, which are no more than that."""
 _ROW_SPACE = re.compile(r"(\\\\)\*?[ \t]?\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in|bp|pc|sp|mu)\s*\]")
 """The height of a line's end, as in `\\\\[2pt]`."""
