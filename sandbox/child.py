@@ -53,10 +53,11 @@ def read_job(fd: int) -> Any:
     return marshal.loads(os.pread(fd, os.fstat(fd).st_size, 0))
 
 
-def become(jobs: _socket.socket, walls: Walls, namespace: Namespace | None, parent: int) -> NoReturn:
-    """Waits for a job and becomes its program. `parent`: the pid of the process that forked.
+def become(jobs: _socket.socket, walls: Walls, namespace: Namespace | None, parent: int, number: int) -> NoReturn:
+    """Waits for a job and becomes its program. `parent`: the pid of the process that forked; `number`: see `Ended`.
 
-    The status pipe carries one line: `ready CPU_SECONDS` (used up to the program's first line), or `failed TEXT`.
+    The status pipe carries one line: `ready NUMBER CPU_SECONDS` (used up to the program's first line), or
+    `failed NUMBER TEXT`.
     """
     trouble: BaseException | None = None
     try:
@@ -72,11 +73,11 @@ def become(jobs: _socket.socket, walls: Walls, namespace: Namespace | None, pare
     try:
         if trouble is not None:
             raise trouble
-        _become(read_job(files[0]), pipes, walls, namespace, parent)
+        _become(read_job(files[0]), pipes, walls, namespace, parent, number)
     except BaseException as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())[:500]
         with contextlib.suppress(OSError):
-            os.write(pipes.status, f"failed {text}\n".encode())
+            os.write(pipes.status, f"failed {number} {text}\n".encode())
     os._exit(1)
 
 
@@ -86,7 +87,9 @@ def _die_with(walls: Walls, parent: int) -> None:
         os._exit(1)
 
 
-def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespace | None, parent: int) -> None:
+def _become(
+    job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespace | None, parent: int, number: int
+) -> None:
     folder = walls.home + "/work"
     if namespace is not None:
         namespace.add_files(job["file_system_size"])
@@ -121,7 +124,7 @@ def _become(job: dict[str, Any], pipes: Pipes, walls: Walls, namespace: Namespac
     sys.modules.pop("resource", None)  # wait4 imports it
     sys.path.insert(0, folder)
     sys.argv[:] = [path]
-    os.write(pipes.status, f"ready {time.process_time():.6f}\n".encode())
+    os.write(pipes.status, f"ready {number} {time.process_time():.6f}\n".encode())
     os.close(pipes.status)
     if script:
         program.run_script(source, path)

@@ -84,14 +84,6 @@ class Server:
                     empty_folder(folder)
             self.harness.reply(header, body)
 
-    def clean_up(self) -> None:
-        """Ends the zygote and removes the server's folder, whose maker may be gone."""
-        self.zygote.close()
-        if self.level != 1:
-            with contextlib.suppress(OSError):
-                empty_folder(self.home)
-                os.rmdir(self.home)
-
     def _run(self, job: dict[str, Any], stdin: bytes, folder: str) -> tuple[dict[str, Any], bytes]:
         missing = wanted(job["program"]) - self.loaded
         if missing:
@@ -121,11 +113,21 @@ def main(code: int, fd: int, warm: Warm) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     harness = Harness(fd)
     signal.signal(signal.SIGTERM, lambda *_: harness.end())
+    server = None
     try:
         server = Server(harness, warm)
-        try:
-            server.serve()
-        finally:
-            server.clean_up()
+        server.serve()
     except (HarnessGone, ZygoteGone, BrokenPipeError, ConnectionResetError):
         pass
+    finally:
+        if server is not None:
+            server.zygote.close()
+        _remove(os.path.dirname(os.environ["TMPDIR"]))
+
+
+def _remove(home: str) -> None:
+    """Removes the server's folder, whose maker may be gone. At level 1 it has none."""
+    if os.path.basename(home).startswith("ba-eval-sandbox-"):
+        with contextlib.suppress(OSError):
+            empty_folder(home)
+            os.rmdir(home)

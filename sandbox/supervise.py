@@ -48,6 +48,8 @@ class Job:
         self.cpu = self.peak_mb = self.waited = 0.0
         self.used: usage.Usage | None = None
         self.reaped_before = usage.reaped_seconds(zygote.pid)
+        self.number: int | None = None
+        """Of the process that took the job."""
         self.set_up = 0.0
         """CPU seconds between the fork and the program's first line."""
         self.output = {"stdout": bytearray(), "stderr": bytearray()}
@@ -93,6 +95,7 @@ class Job:
         self.call_started, self.calls_started = (0.0, self.started), 0.0
         zygote.start(job, theirs)
         self.poll.register(zygote.fd, select.POLLIN)
+        self.poll.register(zygote.life, select.POLLIN)
 
     # Bytes in and out
 
@@ -166,7 +169,8 @@ class Job:
             return
         *lines, self.status = (self.status + data).split(b"\n")
         for line in lines:
-            word, _, rest = line.decode(errors="replace").partition(" ")
+            word, number, rest = line.decode(errors="replace").split(" ", 2)
+            self.number = int(number)
             if word == "ready":
                 self.set_up = float(rest)
             else:
@@ -332,7 +336,7 @@ class Job:
             self.harness.read()
             if not self._take_calls():
                 self.broken = "ended"
-        elif fd == self.zygote.fd:
+        elif fd == self.zygote.fd or fd == self.zygote.life:
             self._reap()
         elif fd in self.to_program:
             self._flush(fd)
@@ -348,13 +352,19 @@ class Job:
 
     def _reap(self) -> None:
         if self.wait_status is None:
-            self.wait_status, cpu, peak_mb = self.zygote.wait()
+            number, wait_status, cpu, peak_mb = self.zygote.wait()
+            self._read_status()
+            if self.number is None:  # it ended before it took the job, or as it did: nobody knows which
+                raise ZygoteGone
+            if number != self.number:  # one that waited for a job, before this one
+                return
+            self.wait_status = wait_status
             self.peak_mb = max(self.peak_mb, peak_mb)
             self.cpu = max(self.cpu, cpu - self.set_up)
 
     def _stop(self) -> None:
         """Ends the job's processes and waits until none is left."""
-        if self.wait_status is None:
+        while self.wait_status is None:
             self.zygote.kill_oldest()
             self._reap()
 
@@ -374,8 +384,6 @@ class Job:
             exit_code = os.waitstatus_to_exitcode(self.wait_status)
             code, signal_number = (exit_code, None) if exit_code >= 0 else (None, -exit_code)
         status, text = self.limit, ""
-        if ended_by_itself and not self.set_up and not self.failed:
-            raise ZygoteGone  # the process ended before it took the job, which another one may take now
         if self.failed:
             status, text = "disk" if NO_ROOM in self.failed else "infra", self.failed
         elif status is None and ended_by_itself:

@@ -8,6 +8,7 @@ of the next program is forked when the one before has ended, and waits for its j
 import _socket  # `socket` makes enumerations, which is dear to load
 import contextlib
 import gc
+import itertools
 import marshal
 import os
 import select
@@ -22,8 +23,8 @@ from sandbox.linux import signal
 from sandbox.namespace import Namespace
 from sandbox.warm import Warm
 
-_ENDED = struct.Struct("idd")
-"""Wait status; CPU seconds of the program and of what it left; its peak memory in MB."""
+_ENDED = struct.Struct("iidd")
+"""Which of the processes it was; wait status; CPU seconds of the program and of what it left; its peak memory in MB."""
 
 
 class ZygoteGone(Exception):
@@ -33,6 +34,8 @@ class ZygoteGone(Exception):
 class Ended(NamedTuple):
     """What became of the program's process. Nothing of its tree is left."""
 
+    number: int
+    """Of the process. One that waited for a job may be killed from outside: its end is no job's."""
     wait_status: int
     cpu_seconds: float
     peak_mb: float
@@ -60,15 +63,19 @@ class Zygote:
                 os._exit(1)
         control.close()
         jobs.close()
+        self.life = os.pidfd_open(self.pid)
+        """Readable once it has ended, which its socket need not tell: a namespace's init shares its files."""
 
     def load(self, names: list[str]) -> None:
         """Has it import modules. The process that waits for a job has not got them, and ends."""
+        self._forget()
         _send(self._control, names)
         self._jobs.send(child.NO_JOB)
         self.wait()
 
     def start(self, job: dict[str, Any], pipes: "child.Pipes") -> None:
         """Gives a job to the process that waits for one."""
+        self._forget()
         _send(self._jobs, job, *(fd for fd in pipes if fd >= 0))
 
     def children(self) -> list[int]:
@@ -78,16 +85,30 @@ class Zygote:
     def kill_oldest(self) -> None:
         """Kills the init of the program's namespace and so all of it; without one the program itself, the zygote ends
         the rest. Not where its end is told already."""
-        waiting = select.poll()
-        waiting.register(self.fd, select.POLLIN)
-        while not (oldest := self.children()[:1]) and not waiting.poll(1):
+        while not (oldest := self.children()[:1]) and not self._told(1):
             pass
         with contextlib.suppress(ProcessLookupError):
             for pid in oldest:
                 os.kill(pid, signal.SIGKILL)
 
+    def _forget(self) -> None:
+        """Takes in the ends of processes that waited for a job and were killed from outside."""
+        while self._told(0):
+            self.wait()
+
+    def _told(self, milliseconds: int | None) -> bool:
+        """Whether an end is told within that time. ZygoteGone: it can tell no more."""
+        waiting = select.poll()
+        waiting.register(self.fd, select.POLLIN)
+        waiting.register(self.life, select.POLLIN)
+        ready = [fd for fd, _ in waiting.poll(milliseconds)]
+        if ready == [self.life]:
+            raise ZygoteGone
+        return bool(ready)
+
     def wait(self) -> Ended:
         """Waits for the end of a program's process, and of all that it left."""
+        self._told(None)
         try:
             data = self._control.recv(_ENDED.size, _socket.MSG_WAITALL)
         except OSError as error:
@@ -131,12 +152,12 @@ def _serve(control: _socket.socket, jobs: _socket.socket, walls: Walls, warm: Wa
     compile("", "", "exec")  # the first time makes some hundred types
     own_pid = os.getpid()
     gc.disable()
-    while True:
+    for number in itertools.count():
         namespace = Namespace(own_pids) if walls.level == 1 else None
         pid = os.fork() if namespace is None else namespace.fork()
         if pid == 0:
-            child.become(jobs, walls, namespace, own_pid)
-        ended = _wait(pid, namespace, walls)
+            child.become(jobs, walls, namespace, own_pid, number)
+        ended = _wait(pid, namespace, walls, number)
         names = child.receive(control, _socket.MSG_DONTWAIT)
         if names is not None:  # it had no job
             _load(warm, child.read_job(names[0]), walls.level)
@@ -154,7 +175,7 @@ def _load(warm: Warm, names: list[str], level: int) -> None:
     gc.freeze()
 
 
-def _wait(pid: int, namespace: Namespace | None, walls: Walls) -> Ended:
+def _wait(pid: int, namespace: Namespace | None, walls: Walls, number: int) -> Ended:
     """Waits for the program's process, then ends what it left. Orphans come here too where there is no namespace."""
     cpu = 0.0
     while True:
@@ -166,4 +187,4 @@ def _wait(pid: int, namespace: Namespace | None, walls: Walls) -> Ended:
         namespace.end()
     else:
         usage.end_all(walls.uid, walls.scoped)
-    return Ended(status, cpu, used.ru_maxrss / 1024)
+    return Ended(number, status, cpu, used.ru_maxrss / 1024)

@@ -69,7 +69,7 @@ class Worker:
         try:
             self._server.control.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
-            return True
+            return self._server.process.poll() is None
         except OSError:
             return False
         return False

@@ -243,3 +243,32 @@ def test_thousands_in_a_row(sandbox: Sandbox) -> None:
 def _rss_kb(pid: int) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.parametrize("victim", ["zygote", "waiting"])
+def test_what_is_killed_at_rest_changes_no_result(sandbox: Sandbox, victim: str) -> None:
+    """The end of a process that waited for a job is not the end of the next one."""
+    with Sandbox(workers=1, level=sandbox.level) as own:
+        for n in range(10):
+            assert own.run("print(1)").stdout == b"1\n"
+            [root] = worker_pids(own)
+            zygote = _zygote(root, sandbox.level)
+            children = wait_until_below(zygote, 1 if sandbox.level == 2 else 2)
+            os.kill(zygote if victim == "zygote" else max(children), signal.SIGKILL)
+            if n % 2:
+                time.sleep(0.01)
+            started = time.monotonic()
+            for code in (3, 0):
+                result = own.run(f"print('x'); raise SystemExit({code})", limits=Limits(cpu_seconds=2))
+                assert (result.status, result.exit_code) == ("ok" if code == 0 else "error", code) or (
+                    result.status == "infra"
+                )
+            assert own.run("print(2)").stdout == b"2\n"
+            assert time.monotonic() - started < 30
+
+
+def _zygote(root: int, level: int) -> int:
+    """The zygote under a worker's first process: its child, or the third below bubblewrap."""
+    for _ in range(1 if level == 2 else 3):
+        [root] = [int(pid) for pid in Path(f"/proc/{root}/task/{root}/children").read_text().split()]
+    return root

@@ -262,8 +262,8 @@ def look(at):
     return True
 at = libc.sbrk(0) & ~4095
 while look(at := at - 4096): pass
-near = id(object()) & ~0xFFFFF
-for at in range(near - (64 << 20), near + (64 << 20), 4096): look(at)
+for near in (id(object()), id(own)):
+    for at in range((near & ~0xFFFFF) - (64 << 20), (near & ~0xFFFFF) + (64 << 20), 4096): look(at)
 print(sorted(found))
 """
 
