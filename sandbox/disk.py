@@ -5,6 +5,8 @@ import os
 import time
 from collections.abc import Iterable
 
+from sandbox.usage import threads
+
 _SOME_FILES = 200
 _SECONDS = 1.0
 
@@ -53,18 +55,14 @@ def _deleted(pid: int) -> Iterable[tuple[tuple[int, int], int]]:
     """(device, inode) and bytes of files that a process holds open or mapped and that have no name any more."""
     mapped: list[list[str]] = []
     names: list[str] = []
-    with contextlib.suppress(OSError):
-        # Of a process whose first thread has ended another thread knows.
-        for task in (pid, *map(int, os.listdir(f"/proc/{pid}/task"))):
-            with contextlib.suppress(OSError):
-                with open(f"/proc/{task}/maps", errors="replace") as file:
-                    mapped = [
-                        line.split() for line in file if line.endswith(" (deleted)\n") and " /dev/zero " not in line
-                    ]
-                names = os.listdir(f"/proc/{task}/fd")
-                pid = task
-                if names:
-                    break
+    for task in threads(pid):  # of a process whose first thread has ended another one knows
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{task}/maps", errors="replace") as file:
+                mapped = [line.split() for line in file if line.endswith(" (deleted)\n") and " /dev/zero " not in line]
+            names = os.listdir(f"/proc/{task}/fd")
+            pid = task
+            if names:
+                break
     for span, _, _, device, inode, *_ in mapped:
         start, end = (int(address, 16) for address in span.split("-"))
         major, minor = (int(part, 16) for part in device.split(":"))

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 
 from sandbox.linux import signal
 
@@ -29,7 +30,7 @@ def children(pid: int) -> list[int]:
     """The pids of a process's children, the oldest of each thread first."""
     found: list[int] = []
     with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in threads(pid):
             with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
                 found += map(int, file.read().split())
     return found
@@ -58,7 +59,7 @@ def share_mb(pid: int) -> float:
 
 def _of_a_thread(pid: int, name: str, fields: tuple[bytes, ...]) -> float:
     """MB in fields of a file of a process. Of one whose first thread has ended another thread knows."""
-    for task in (pid, *_threads(pid)):
+    for task in threads(pid):
         kb, found = 0, False
         try:
             with open(f"/proc/{task}/{name}", "rb") as file:
@@ -72,11 +73,11 @@ def _of_a_thread(pid: int, name: str, fields: tuple[bytes, ...]) -> float:
     return 0.0
 
 
-def _threads(pid: int) -> list[int]:
-    try:
-        return [int(task) for task in os.listdir(f"/proc/{pid}/task")]
-    except OSError:
-        return []
+def threads(pid: int) -> Iterator[int]:
+    """The ids of a process's threads, the first one first; the others are looked up where they are asked for."""
+    yield pid
+    with contextlib.suppress(OSError):
+        yield from (other for name in os.listdir(f"/proc/{pid}/task") if (other := int(name)) != pid)
 
 
 def measure(pids: list[int], inherited_mb: float, before: Usage | None = None) -> Usage:

@@ -65,6 +65,9 @@ class Zygote:
         jobs.close()
         self.life = os.pidfd_open(self.pid)
         """Readable once it has ended, which its socket need not tell: a namespace's init shares its files."""
+        self._waiting = select.poll()
+        self._waiting.register(self.fd, select.POLLIN)
+        self._waiting.register(self.life, select.POLLIN)
 
     def load(self, names: list[str]) -> None:
         """Has it import modules. The process that waits for a job has not got them, and ends."""
@@ -73,7 +76,7 @@ class Zygote:
         self._jobs.send(child.NO_JOB)
         self.wait()
 
-    def start(self, job: dict[str, Any], pipes: "child.Pipes") -> None:
+    def start(self, job: dict[str, Any], pipes: child.Pipes) -> None:
         """Gives a job to the process that waits for one."""
         self._forget()
         _send(self._jobs, job, *(fd for fd in pipes if fd >= 0))
@@ -98,10 +101,7 @@ class Zygote:
 
     def _told(self, milliseconds: int | None) -> bool:
         """Whether an end is told within that time. ZygoteGone: it can tell no more."""
-        waiting = select.poll()
-        waiting.register(self.fd, select.POLLIN)
-        waiting.register(self.life, select.POLLIN)
-        ready = [fd for fd, _ in waiting.poll(milliseconds)]
+        ready = [fd for fd, _ in self._waiting.poll(milliseconds)]
         if ready == [self.life]:
             raise ZygoteGone
         return bool(ready)

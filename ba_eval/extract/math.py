@@ -174,8 +174,8 @@ def _boxed(text: str) -> Extraction | None:
     while len(starts) > 1 and _is_denied(boxes):
         denied = boxes.content(starts[-1])[0].strip()
         earlier = starts[:-1]
-        starts[:] = [box for box in earlier if boxes.content(box, box.end() + _NESTED_LIMIT)[0].strip() != denied]
-        starts = boxes.starts = starts or earlier[:1]
+        kept = [box for box in earlier if boxes.content(box, box.end() + _NESTED_LIMIT)[0].strip() != denied]
+        starts[:] = kept or earlier[:1]
     content, end, closed = boxes.content(starts[-1])
     if closed and len(starts) > 1 and (outer := _outer(boxes, end)) is not None:
         return outer

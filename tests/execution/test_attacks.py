@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from ba_eval.execution import Limits, Sandbox
+from tests.execution.processes import below, worker_pids
 
 LIMITS = Limits(cpu_seconds=1, wall_seconds=3, memory_mb=300, output_kb=256, disk_mb=16, processes=32)
 
@@ -172,21 +173,7 @@ BOMBS = {
 
 def running(sandbox: Sandbox) -> int:
     """How many processes on this machine belong to the sandbox's workers."""
-    roots = {worker._server.process.pid for slot in sandbox._all for worker in slot._workers.values()}
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    count = 0
-    for pid in parents:
-        at = pid
-        while at in parents and at not in roots:
-            at = parents[at]
-        count += at in roots
-    return count
+    return sum(1 + len(below(root)) for root in worker_pids(sandbox))
 
 
 def at_rest(sandbox: Sandbox, most: int) -> int:
